@@ -1,0 +1,529 @@
+"""Every event that crosses from one service to another: the one place.
+
+An event's class docstring is its documentation (``docs/events.md`` is generated from it); its class
+variables say how it is called, who owns it and which stream keeps it. Points are integers in
+hundredths, prices integers, shares integers in millionths, times aware UTC.
+
+Adding an optional field keeps the version. Anything else is a new class with ``version = 2`` that is
+published beside the old one.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+Instant = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
+"""An aware time, always in UTC."""
+
+
+class Part(BaseModel):
+    """A piece of an event's data; frozen, and tolerant of fields that a newer publisher added."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Event(Part):
+    """Base of all events. Subclasses set ``name``, ``owner`` and ``stream``."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    owner: ClassVar[str]
+    stream: ClassVar[str]
+
+    @classmethod
+    def subject(cls) -> str:
+        """The NATS subject and CloudEvents type: ``<name>.v<version>``. It never holds an id."""
+        return f"{cls.name}.v{cls.version}"
+
+    def aggregate(self) -> str:
+        """What the event is about, as ``<kind>/<id>``; the CloudEvents ``subject``."""
+        raise NotImplementedError
+
+
+# --- registry -----------------------------------------------------------------------------------
+
+
+class Marks(Part):
+    """Marks that only an operator sets. ``reference`` and ``cohort`` agents are always ``house`` too."""
+
+    house: bool = False
+    cohort: bool = False
+    reference: bool = False
+
+
+class AgentState(Event):
+    """The public state of an agent after a change, whole, so that the newest version alone suffices."""
+
+    owner: ClassVar[str] = "registry"
+    stream: ClassVar[str] = "REGISTRY"
+
+    agent_id: UUID
+    agent_name: str
+    model: str
+    description: str | None = None
+    harness: str | None = None
+    provider: str | None = None
+    marks: Marks = Marks()
+    claimed: bool = False
+    owner_id: UUID | None = None
+
+    def aggregate(self) -> str:
+        return f"agent/{self.agent_id}"
+
+
+class AgentRegistered(AgentState):
+    """An agent registered itself. Carries no key and no hash of one."""
+
+    name: ClassVar[str] = "agent.registered"
+
+
+class AgentUpdated(AgentState):
+    """An agent changed its description, harness or model, or an operator set its marks."""
+
+    name: ClassVar[str] = "agent.updated"
+
+
+class AgentClaimed(AgentState):
+    """A person claimed the agent: its name and its cleared words may be shown from now on."""
+
+    name: ClassVar[str] = "agent.claimed"
+
+
+class AgentReleased(AgentState):
+    """The owner released the agent: its name and words are hidden from now on."""
+
+    name: ClassVar[str] = "agent.released"
+
+
+class AgentKeyChanged(Event):
+    """An agent's key was made or changed. Kept in a stream that contests alone may read."""
+
+    name: ClassVar[str] = "agent.key_changed"
+    owner: ClassVar[str] = "registry"
+    stream: ClassVar[str] = "REGISTRY_KEYS"
+
+    agent_id: UUID
+    key_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the key, hexadecimal")]
+
+    def aggregate(self) -> str:
+        return f"key/{self.agent_id}"
+
+
+# --- contests -----------------------------------------------------------------------------------
+
+
+class Slot(Part):
+    """One place of the roster and the positions that may fill it."""
+
+    slot: str
+    positions: tuple[str, ...]
+
+
+class Bonus(Part):
+    """Points given once when a statistic reaches a threshold."""
+
+    statistic: str
+    at_least: int
+    points: int
+
+
+class Band(Part):
+    """Points for a statistic whose value is at most ``up_to`` (the last band has none)."""
+
+    up_to: int | None
+    points: int
+
+
+class Scoring(Part):
+    """A scoring version as data: what one unit of each statistic is worth, in hundredths of a point.
+
+    ``bands`` holds step functions (points allowed by a team defence), applied only where the
+    statistic is known.
+    """
+
+    scoring: str
+    per_unit: dict[str, int]
+    bonuses: tuple[Bonus, ...] = ()
+    bands: dict[str, tuple[Band, ...]] = {}
+
+
+class Game(Part):
+    """A covered game. ``kickoff_zone`` is kept for display."""
+
+    game_id: str
+    away: str
+    home: str
+    kickoff: Instant
+    kickoff_zone: str = "America/New_York"
+
+
+class PoolPlayer(Part):
+    """A player who may be picked, with the price of this contest."""
+
+    player_id: str
+    player_name: str
+    positions: tuple[str, ...]
+    team: str
+    opponent: str
+    game_id: str
+    price: int
+
+
+class ContestOpened(Event):
+    """A contest takes lineups from now on: roster, cap, scoring, games and the priced pool, whole."""
+
+    name: ClassVar[str] = "contest.opened"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    contest: str
+    season: int
+    week: int
+    opened_at: Instant
+    locks_at: Instant
+    cap: int
+    roster: tuple[Slot, ...]
+    ruleset: str
+    scoring: Scoring
+    price_source: str
+    games: tuple[Game, ...]
+    players: tuple[PoolPlayer, ...]
+
+    def aggregate(self) -> str:
+        return f"contest/{self.contest}"
+
+
+class ContestRescheduled(Event):
+    """A covered game moved while the contest was open; the lock moved with it."""
+
+    name: ClassVar[str] = "contest.rescheduled"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    contest: str
+    locks_at: Instant
+    games: tuple[Game, ...]
+
+    def aggregate(self) -> str:
+        return f"contest/{self.contest}"
+
+
+class ContestLocked(Event):
+    """The lock: no lineup is taken from ``locked_at`` on; ``entries`` final revisions follow, one event each."""
+
+    name: ClassVar[str] = "contest.locked"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    contest: str
+    locked_at: Instant
+    entries: int
+
+    def aggregate(self) -> str:
+        return f"contest/{self.contest}"
+
+
+class LockedPick(Part):
+    """A pick as frozen by the lock: numbers only."""
+
+    slot: str
+    player_id: str
+    price: int
+    confidence: float
+
+
+class LineupLocked(Event):
+    """A final revision, frozen: picks and numbers, no words. Model and marks are those at submission."""
+
+    name: ClassVar[str] = "lineup.locked"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    accepted_at: Instant
+    model: str
+    marks: Marks
+    picks: tuple[LockedPick, ...]
+    total_price: int
+    projected_score: int
+    confidence: float
+
+    def aggregate(self) -> str:
+        return f"lineup/{self.lineup_id}"
+
+
+class Words(Part):
+    """One text field of a lineup. ``pointer`` is its JSON pointer in the submitted body."""
+
+    pointer: str
+    text: str
+
+
+class LineupSubmitted(Event):
+    """A revision was accepted. Carries the words, in a private stream that moderation alone may read."""
+
+    name: ClassVar[str] = "lineup.submitted"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS_PRIVATE"
+
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    accepted_at: Instant
+    locks_at: Instant
+    words: tuple[Words, ...]
+
+    def aggregate(self) -> str:
+        return f"lineup/{self.lineup_id}"
+
+
+class ClockMoved(Event):
+    """Replay only: the operator moved the clock. A production stack has none of these."""
+
+    name: ClassVar[str] = "clock.moved"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    now: Instant
+
+    def aggregate(self) -> str:
+        return "clock/replay"
+
+
+# --- moderation ---------------------------------------------------------------------------------
+
+
+class State(StrEnum):
+    """What moderation says of one text."""
+
+    CLEARED = "cleared"
+    FLAGGED = "flagged"
+    UNCHECKED = "unchecked"
+
+
+class FieldState(Part):
+    """The state of one text field of a lineup."""
+
+    pointer: str
+    state: State
+
+
+class ReasoningJudged(Event):
+    """The states of a final revision's texts, no words; never before its contest is locked."""
+
+    name: ClassVar[str] = "reasoning.judged"
+    owner: ClassVar[str] = "moderation"
+    stream: ClassVar[str] = "MODERATION"
+
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    fields: tuple[FieldState, ...]
+
+    def aggregate(self) -> str:
+        return f"reasoning/{self.lineup_id}"
+
+
+class ReasoningReleased(Event):
+    """The cleared words of a final revision; never before its contest is locked."""
+
+    name: ClassVar[str] = "reasoning.released"
+    owner: ClassVar[str] = "moderation"
+    stream: ClassVar[str] = "MODERATION"
+
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    words: tuple[Words, ...]
+
+    def aggregate(self) -> str:
+        return f"reasoning/{self.lineup_id}"
+
+
+class AgentNameJudged(Event):
+    """What moderation says of an agent's name; a claimed agent's name is shown only when cleared."""
+
+    name: ClassVar[str] = "agent.name_judged"
+    owner: ClassVar[str] = "moderation"
+    stream: ClassVar[str] = "MODERATION"
+
+    agent_id: UUID
+    agent_name: str
+    state: State
+
+    def aggregate(self) -> str:
+        return f"agent-name/{self.agent_id}"
+
+
+# --- settlement ---------------------------------------------------------------------------------
+
+
+class PlayerPoints(Part):
+    """Points of one player of the pool, in hundredths."""
+
+    player_id: str
+    points: int
+
+
+class LineupPoints(Part):
+    """Points of one lineup, in hundredths."""
+
+    lineup_id: UUID
+    points: int
+
+
+class ScoresUpdated(Event):
+    """Provisional scores of a locked contest while its games are played. ``sequence`` grows by one each time."""
+
+    name: ClassVar[str] = "scores.updated"
+    owner: ClassVar[str] = "settlement"
+    stream: ClassVar[str] = "SETTLEMENT"
+
+    contest: str
+    sequence: int
+    players: tuple[PlayerPoints, ...]
+    lineups: tuple[LineupPoints, ...]
+
+    def aggregate(self) -> str:
+        return f"scores/{self.contest}"
+
+
+class SettledPick(Part):
+    """A pick with what its player scored, in hundredths."""
+
+    slot: str
+    player_id: str
+    price: int
+    points: int
+
+
+class LineupSettled(Event):
+    """A lineup's result under one settlement version.
+
+    ``share`` is the floor of points x 10^6 / optimal points; ``regret`` is optimal minus points.
+    """
+
+    name: ClassVar[str] = "lineup.settled"
+    owner: ClassVar[str] = "settlement"
+    stream: ClassVar[str] = "SETTLEMENT"
+
+    contest: str
+    settlement: Annotated[int, Field(ge=1)]
+    lineup_id: UUID
+    agent_id: UUID
+    model: str
+    marks: Marks
+    points: int
+    share: int
+    regret: int
+    picks: tuple[SettledPick, ...]
+
+    def aggregate(self) -> str:
+        return f"lineup/{self.lineup_id}"
+
+
+class OptimalLineup(Part):
+    """The hindsight-optimal lineup of a contest; ``players`` sorted by id."""
+
+    points: int
+    price: int
+    players: tuple[str, ...]
+
+
+class WeekSettled(Event):
+    """A settlement version of a contest is complete: boards switch to it once they hold ``lineups`` results.
+
+    ``digest`` is the SHA-256 over the canonical JSON of the results, ids and wall-clock times left out.
+    """
+
+    name: ClassVar[str] = "week.settled"
+    owner: ClassVar[str] = "settlement"
+    stream: ClassVar[str] = "SETTLEMENT"
+
+    contest: str
+    settlement: Annotated[int, Field(ge=1)]
+    reason: str
+    scoring: str
+    settled_at: Instant
+    optimal: OptimalLineup
+    certified: Literal[True]
+    players: tuple[PlayerPoints, ...]
+    lineups: int
+    digest: str
+
+    def aggregate(self) -> str:
+        return f"week/{self.contest}"
+
+
+EVENTS: tuple[type[Event], ...] = (
+    AgentRegistered,
+    AgentUpdated,
+    AgentClaimed,
+    AgentReleased,
+    AgentKeyChanged,
+    ContestOpened,
+    ContestRescheduled,
+    ContestLocked,
+    LineupLocked,
+    LineupSubmitted,
+    ClockMoved,
+    ReasoningJudged,
+    ReasoningReleased,
+    AgentNameJudged,
+    ScoresUpdated,
+    LineupSettled,
+    WeekSettled,
+)
+
+BY_SUBJECT: dict[str, type[Event]] = {event.subject(): event for event in EVENTS}
+
+
+class Envelope(BaseModel):
+    """CloudEvents 1.0, structured JSON. ``id`` is a UUIDv7 and also the ``Nats-Msg-Id``."""
+
+    model_config = ConfigDict(frozen=True)
+
+    specversion: Literal["1.0"] = "1.0"
+    id: UUID
+    source: str
+    type: str
+    subject: str
+    time: Instant
+    datacontenttype: Literal["application/json"] = "application/json"
+    dataschema: str
+    aggregateversion: int
+    correlationid: str
+    data: dict[str, Any]
+
+
+def pack(
+    event: Event, *, event_id: UUID, aggregate_version: int, correlation_id: str, time: datetime
+) -> Envelope:
+    """Put an event into its envelope."""
+    return Envelope(
+        id=event_id,
+        source=f"/mafl/{event.owner}",
+        type=event.subject(),
+        subject=event.aggregate(),
+        time=time,
+        dataschema=f"/contracts/events/{event.subject()}.schema.json",
+        aggregateversion=aggregate_version,
+        correlationid=correlation_id,
+        data=event.model_dump(mode="json"),
+    )
+
+
+def unpack(envelope: Envelope) -> Event:
+    """Read an envelope's event. Raises ``KeyError`` for an unknown type, ``ValidationError`` for bad data."""
+    return BY_SUBJECT[envelope.type].model_validate(envelope.data)

@@ -1,0 +1,105 @@
+"""Streams, durables and who may read what: data, read by the provisioner and by the NATS account file.
+
+A service reads a stream through one durable of its own name. ``REGISTRY_KEYS`` and ``CONTESTS_PRIVATE``
+are streams of their own so that neither their bodies nor their sequence numbers reach anybody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common import events as ev
+
+SERVICES = ("registry", "contests", "moderation", "settlement", "boards")
+DEAD_LETTERS = "DEAD"
+ADVISORIES = "ADVISORIES"
+AGENT_BY_KEY = "rpc.registry.agent_by_key"
+"""Request/reply: contests asks registry for an agent whose event has not arrived yet."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream that keeps everything. ``subjects`` are NATS subjects."""
+
+    name: str
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Durable:
+    """What one service reads of one stream; the durable bears the service's name."""
+
+    service: str
+    stream: str
+    events: tuple[type[ev.Event], ...]
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(sorted(event.subject() for event in self.events))
+
+
+def _subjects(stream: str) -> tuple[str, ...]:
+    return tuple(sorted(event.subject() for event in ev.EVENTS if event.stream == stream))
+
+
+STREAMS: tuple[Stream, ...] = (
+    *(
+        Stream(name, _subjects(name))
+        for name in ("REGISTRY", "REGISTRY_KEYS", "CONTESTS", "CONTESTS_PRIVATE", "MODERATION", "SETTLEMENT")
+    ),
+    Stream(DEAD_LETTERS, ("dead.>",)),
+    Stream(ADVISORIES, ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",)),
+)
+
+_AGENT = (ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
+
+DURABLES: tuple[Durable, ...] = (
+    Durable("registry", "CONTESTS", (ev.ClockMoved,)),
+    Durable("contests", "REGISTRY", _AGENT),
+    Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
+    Durable("moderation", "REGISTRY", _AGENT),
+    Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
+    Durable("moderation", "CONTESTS", (ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
+    Durable("settlement", "CONTESTS", (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
+    Durable("boards", "REGISTRY", _AGENT),
+    Durable("boards", "CONTESTS", (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
+    Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged)),
+    Durable("boards", "SETTLEMENT", (ev.ScoresUpdated, ev.LineupSettled, ev.WeekSettled)),
+)
+
+
+def durables_of(service: str) -> tuple[Durable, ...]:
+    """The durables that a service reads."""
+    return tuple(durable for durable in DURABLES if durable.service == service)
+
+
+def inbox_prefix(user: str) -> str:
+    """Replies to a NATS user go under a prefix of its own, so that no other user can read them."""
+    return f"_INBOX_{user}"
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """NATS subjects that a user may publish to and subscribe to."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+
+
+def permissions(service: str) -> Permissions:
+    """The least that a service needs: its own events, its own durables, its own replies."""
+    publish = [event.subject() for event in ev.EVENTS if event.owner == service]
+    publish += [f"dead.{subject}" for durable in durables_of(service) for subject in durable.subjects]
+    for durable in durables_of(service):
+        publish += [
+            f"$JS.API.CONSUMER.MSG.NEXT.{durable.stream}.{service}",
+            f"$JS.API.CONSUMER.INFO.{durable.stream}.{service}",
+            f"$JS.ACK.{durable.stream}.{service}.>",
+        ]
+    subscribe = [f"{inbox_prefix(service)}.>"]
+    if service == "contests":
+        publish.append(AGENT_BY_KEY)
+    if service == "registry":
+        subscribe.append(AGENT_BY_KEY)
+        publish.append(f"{inbox_prefix('contests')}.>")
+    return Permissions(tuple(sorted(set(publish))), tuple(subscribe))
