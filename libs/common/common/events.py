@@ -507,9 +507,7 @@ class Envelope(BaseModel):
     data: dict[str, Any]
 
 
-def pack(
-    event: Event, *, event_id: UUID, aggregate_version: int, correlation_id: str, time: datetime
-) -> Envelope:
+def pack(event: Event, *, event_id: UUID, aggregate_version: int, correlation_id: str, time: datetime) -> Envelope:
     """Put an event into its envelope."""
     return Envelope(
         id=event_id,

@@ -52,6 +52,7 @@ STREAMS: tuple[Stream, ...] = (
 )
 
 _AGENT = (ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
+_CONTEST = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked)
 
 DURABLES: tuple[Durable, ...] = (
     Durable("registry", "CONTESTS", (ev.ClockMoved,)),
@@ -59,10 +60,10 @@ DURABLES: tuple[Durable, ...] = (
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
     Durable("moderation", "REGISTRY", _AGENT),
     Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
-    Durable("moderation", "CONTESTS", (ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
-    Durable("settlement", "CONTESTS", (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
+    Durable("moderation", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
+    Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("boards", "REGISTRY", _AGENT),
-    Durable("boards", "CONTESTS", (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)),
+    Durable("boards", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged)),
     Durable("boards", "SETTLEMENT", (ev.ScoresUpdated, ev.LineupSettled, ev.WeekSettled)),
 )
@@ -80,10 +81,14 @@ def inbox_prefix(user: str) -> str:
 
 @dataclass(frozen=True)
 class Permissions:
-    """NATS subjects that a user may publish to and subscribe to."""
+    """NATS subjects that a user may publish to and subscribe to.
+
+    ``replies`` allows one answer to the reply subject of a request that was received.
+    """
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    replies: bool = False
 
 
 def permissions(service: str) -> Permissions:
@@ -101,5 +106,4 @@ def permissions(service: str) -> Permissions:
         publish.append(AGENT_BY_KEY)
     if service == "registry":
         subscribe.append(AGENT_BY_KEY)
-        publish.append(f"{inbox_prefix('contests')}.>")
-    return Permissions(tuple(sorted(set(publish))), tuple(subscribe))
+    return Permissions(tuple(sorted(set(publish))), tuple(subscribe), replies=service == "registry")

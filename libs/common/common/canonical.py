@@ -1,0 +1,21 @@
+"""Canonical JSON (RFC 8785) and the hashes over it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import rfc8785
+
+
+def canonical_json(value: Any) -> bytes:
+    """The RFC 8785 form of a JSON value, as UTF-8 bytes.
+
+    Raises ``rfc8785.CanonicalizationError`` for what JSON cannot hold (NaN, integers beyond 2^53).
+    """
+    return rfc8785.dumps(value)
+
+
+def sha256_hex(data: bytes) -> str:
+    """SHA-256 as 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,78 @@
+"""The database of one service: connections, and the one transaction that the edge opens and commits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+BUS = MetaData()
+"""Tables that every service has beside its own: outbox, inbox and the replay clock."""
+
+OUTBOX = Table(
+    "outbox",
+    BUS,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("event_id", UUID(as_uuid=True), nullable=False, unique=True),
+    Column("subject", Text, nullable=False),
+    Column("envelope", JSONB, nullable=False),
+    Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("published_at", DateTime(timezone=True)),
+    Index("outbox_waiting", "position", postgresql_where=text("published_at IS NULL")),
+)
+
+INBOX = Table(
+    "inbox",
+    BUS,
+    Column("event_id", UUID(as_uuid=True), primary_key=True),
+    Column("received_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+)
+
+REPLAY_CLOCK = Table(
+    "replay_clock",
+    BUS,
+    Column("one", SmallInteger, primary_key=True, autoincrement=False),
+    Column("now", DateTime(timezone=True), nullable=False),
+    Column("moves", Integer, nullable=False, server_default=text("0")),
+)
+
+
+class Database:
+    """One service's own PostgreSQL database. ``url`` is a ``postgresql+psycopg://`` address."""
+
+    def __init__(self, url: str, *, pool: int = 8) -> None:
+        self.url = url
+        self.engine = create_async_engine(
+            url,
+            pool_size=pool,
+            max_overflow=0,
+            pool_timeout=5,
+            pool_pre_ping=False,
+            connect_args={"connect_timeout": 3},
+        )
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed when the block ends, rolled back when it raises."""
+        async with self.engine.begin() as connection:
+            yield connection
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def unavailable(error: BaseException) -> bool:
+    """Whether an error says that the database cannot be reached now, so that trying again later helps.
+
+    A statement that the database refused (a constraint, a type) is not of this kind.
+    """
+    if isinstance(error, PoolTimeout | ConnectionError):
+        return True
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return False

@@ -1,0 +1,95 @@
+"""Every metric name of the project, with what it counts: the one place.
+
+A process has one :class:`Metrics` on a registry of its own, so that several services can live in one
+test process. Labels never hold ids.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """The metrics of one service process."""
+
+    def __init__(self, service: str) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.info = Gauge("mafl_service_info", "Always 1; the label names the service", ["service"], registry=registry)
+        self.info.labels(service).set(1)
+        self.http_seconds = Histogram(
+            "mafl_http_request_seconds",
+            "Time to answer, by route pattern, method and status",
+            ["route", "method", "status"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.outbox_waiting = Gauge("mafl_outbox_waiting", "Events committed and not yet on the bus", registry=registry)
+        self.outbox_published = Counter("mafl_outbox_published", "Events put on the bus", ["event"], registry=registry)
+        self.events_applied = Counter("mafl_events_applied", "Events applied once", ["event"], registry=registry)
+        self.events_repeated = Counter(
+            "mafl_events_repeated", "Deliveries that the inbox had seen already", ["event"], registry=registry
+        )
+        self.events_retried = Counter(
+            "mafl_events_retried", "Deliveries put back after an error", ["event"], registry=registry
+        )
+        self.events_dead = Counter("mafl_events_dead", "Events moved to the dead letters", ["event"], registry=registry)
+        self.consumer_waiting = Gauge(
+            "mafl_consumer_waiting",
+            "Events of a stream that this service has not applied",
+            ["stream"],
+            registry=registry,
+        )
+        self.consumer_broken = Gauge(
+            "mafl_consumer_broken", "1 while a durable cannot be read", ["stream"], registry=registry
+        )
+        self.loop_delay_seconds = Gauge(
+            "mafl_loop_delay_seconds", "How late the event loop ran its last one-second timer", registry=registry
+        )
+        self.task_failures = Counter(
+            "mafl_task_failures", "Times a background task raised", ["task"], registry=registry
+        )
+
+        self.lineups_accepted = Counter("mafl_lineups_accepted", "Revisions accepted", registry=registry)
+        self.lineups_refused = Counter("mafl_lineups_refused", "Submissions refused", ["code"], registry=registry)
+        self.contest_locks_in_seconds = Gauge(
+            "mafl_contest_locks_in_seconds", "Time to the lock of an open contest", ["contest"], registry=registry
+        )
+        self.registrations = Counter(
+            "mafl_registrations",
+            "Registrations, by outcome (created, replayed, refused)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.moderation_backlog = Gauge("mafl_moderation_backlog", "Texts not checked yet", registry=registry)
+        self.moderation_backlog_age_seconds = Gauge(
+            "mafl_moderation_backlog_age_seconds", "Age of the oldest text not checked yet", registry=registry
+        )
+        self.moderation_judged = Counter(
+            "mafl_moderation_judged", "Texts judged, by state", ["state"], registry=registry
+        )
+        self.moderation_findings = Counter(
+            "mafl_moderation_findings", "Findings, by detector", ["detector"], registry=registry
+        )
+        self.moderation_detector_errors = Counter(
+            "mafl_moderation_detector_errors", "Texts that a detector could not judge", ["detector"], registry=registry
+        )
+        self.settlements = Counter("mafl_settlements", "Settlement versions written", registry=registry)
+        self.certification_failures = Counter(
+            "mafl_certification_failures", "Weeks whose optimum the two methods do not agree on", registry=registry
+        )
+        self.settle_seconds = Histogram(
+            "mafl_settle_seconds",
+            "Time to settle a week",
+            buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+            registry=registry,
+        )
+        self.boards_switched = Counter(
+            "mafl_boards_switched", "Settlement versions that the boards show", registry=registry
+        )
+        self.boards_incomplete_weeks = Gauge(
+            "mafl_boards_incomplete_weeks", "Settled weeks whose results have not all arrived", registry=registry
+        )

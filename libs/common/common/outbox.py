@@ -1,0 +1,108 @@
+"""The outbox: a change and the event that tells of it are one transaction; a relay puts it on the bus.
+
+Rows are never deleted: they are the service's own log. A crash between publish and commit publishes
+again under the same ``Nats-Msg-Id``, which the stream drops within its duplicate window and every inbox
+drops for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from uuid import UUID
+
+import psycopg
+import uuid_utils
+from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common.bus import Bus
+from common.clock import wall
+from common.db import OUTBOX, Database
+from common.events import Event, pack
+from common.logs import correlation_id, logger
+from common.metrics import Metrics
+
+_BATCH = 256
+_RELAY_LOCK = 0x4F555442  # "OUTB": one relay at a time in a database keeps the order of publication
+_POLL_SECONDS = 1.0
+
+
+async def emit(connection: AsyncConnection, event: Event, version: int) -> None:
+    """Record an event in the caller's transaction. ``version`` is the aggregate's, growing with each change."""
+    await emit_all(connection, [(event, version)])
+
+
+async def emit_all(connection: AsyncConnection, events: Iterable[tuple[Event, int]]) -> None:
+    """Record many events, in order, in the caller's transaction: pairs of event and aggregate version."""
+    correlation = correlation_id()
+    rows = []
+    for event, version in events:
+        event_id = UUID(bytes=uuid_utils.uuid7().bytes)
+        envelope = pack(event, event_id=event_id, aggregate_version=version, correlation_id=correlation, time=wall())
+        rows.append({"event_id": event_id, "subject": event.subject(), "envelope": envelope.model_dump(mode="json")})
+    if rows:
+        await connection.execute(insert(OUTBOX), rows)
+
+
+class Relay:
+    """Publishes what the outbox holds, in order, as soon as it is committed."""
+
+    def __init__(self, database: Database, bus: Bus, metrics: Metrics) -> None:
+        self._database = database
+        self._bus = bus
+        self._metrics = metrics
+
+    async def run(self) -> None:
+        """Drain, then wait for the outbox's NOTIFY; a lost one costs a second at most."""
+        url = self._database.url.replace("postgresql+psycopg://", "postgresql://", 1)
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=3) as listener:
+            await listener.execute("LISTEN outbox")
+            while True:
+                while await self.drain() == _BATCH:
+                    pass
+                async for _ in listener.notifies(timeout=_POLL_SECONDS, stop_after=1):
+                    pass
+
+    async def drain(self) -> int:
+        """Publish one batch; the number of rows that are on the bus now.
+
+        What could not be published stays for the next round; a later row may then overtake it, which
+        consumers bear because each event carries its aggregate's version.
+        """
+        async with self._database.transaction() as connection:
+            await connection.execute(select(func.pg_advisory_xact_lock(_RELAY_LOCK)))
+            rows = (
+                await connection.execute(
+                    select(OUTBOX.c.position, OUTBOX.c.event_id, OUTBOX.c.subject, OUTBOX.c.envelope)
+                    .where(OUTBOX.c.published_at.is_(None))
+                    .order_by(OUTBOX.c.position)
+                    .limit(_BATCH)
+                )
+            ).all()
+            if not rows:
+                self._metrics.outbox_waiting.set(0)
+                return 0
+            outcomes = await asyncio.gather(
+                *(
+                    self._bus.publish(row.subject, json.dumps(row.envelope).encode(), message_id=str(row.event_id))
+                    for row in rows
+                ),
+                return_exceptions=True,
+            )
+            sent = [row for row, outcome in zip(rows, outcomes, strict=True) if not isinstance(outcome, BaseException)]
+            if sent:
+                await connection.execute(
+                    update(OUTBOX)
+                    .where(OUTBOX.c.position.in_([row.position for row in sent]))
+                    .values(published_at=text("clock_timestamp()"))
+                )
+            for row in sent:
+                self._metrics.outbox_published.labels(row.subject).inc()
+            self._metrics.outbox_waiting.set(len(rows) - len(sent))
+        if len(sent) < len(rows):
+            failure = next(outcome for outcome in outcomes if isinstance(outcome, BaseException))
+            logger.warning("events wait in the outbox", waiting=len(rows) - len(sent), error=repr(failure))
+            await asyncio.sleep(_POLL_SECONDS)
+        return len(sent)
