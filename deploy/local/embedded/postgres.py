@@ -419,6 +419,6 @@ def _drop_stale_pid_file(data: Path) -> None:
 
 def _works_in(process: psutil.Process, place: str) -> bool:
     try:
-        return process.cwd() == place
+        return str(process.cwd()) == place
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False

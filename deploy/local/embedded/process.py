@@ -88,7 +88,8 @@ class Identity:
         try:
             process = psutil.Process(self.pid)
             # The kernel counts in ticks since boot; the conversion wobbles when the wall clock is adjusted.
-            return abs(process.create_time() - self.started) < 2 and process.status() != psutil.STATUS_ZOMBIE
+            same: bool = abs(process.create_time() - self.started) < 2
+            return same and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
 

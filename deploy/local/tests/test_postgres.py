@@ -36,7 +36,7 @@ def processes_in(postgres: Postgres) -> list[psutil.Process]:
 
 def _cwd(process: psutil.Process) -> str:
     try:
-        return process.cwd()
+        return str(process.cwd())
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return ""
 

@@ -1,0 +1,189 @@
+"""NATS as the embedded stack runs it: a real server, and what each of its users may do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from common import events as ev
+from common import topology
+from embedded.errors import PortTaken
+from embedded.nats import ADMIN, Nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
+
+SUBMITTED = ev.LineupSubmitted.subject()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
+    with Nats(tmp_path_factory.mktemp("nats")) as server:
+        asyncio.run(provision(server))
+        yield server
+
+
+async def provision(server: Nats) -> None:
+    async with user(server, ADMIN) as (client, _):
+        js = client.jetstream()
+        for stream in topology.STREAMS:
+            await js.add_stream(StreamConfig(name=stream.name, subjects=list(stream.subjects)))
+        for durable in topology.DURABLES:
+            await js.add_consumer(
+                durable.stream,
+                ConsumerConfig(
+                    durable_name=durable.service,
+                    filter_subjects=list(durable.subjects),
+                    ack_policy=AckPolicy.EXPLICIT,
+                ),
+            )
+
+
+@asynccontextmanager
+async def user(server: Nats, name: str) -> AsyncIterator[tuple[Client, list[str]]]:
+    """A connected client and the list of what the server refused it."""
+    refused: list[str] = []
+
+    async def note(error: Exception) -> None:
+        refused.append(str(error).lower())
+
+    client = await nats.connect(
+        server.url(name), inbox_prefix=topology.inbox_prefix(name).encode(), error_cb=note, max_reconnect_attempts=0
+    )
+    try:
+        yield client, refused
+    finally:
+        await client.close()
+
+
+async def settled(client: Client) -> None:
+    with contextlib.suppress(nats.errors.Error):
+        await client.flush(1)
+    await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("service", topology.SERVICES)
+async def test_a_service_publishes_its_own_events_and_no_other(server: Nats, service: str) -> None:
+    async with user(server, service) as (client, refused):
+        for event in ev.EVENTS:
+            refused.clear()
+            await client.publish(event.subject(), b"{}")
+            await settled(client)
+            assert bool(refused) == (event.owner != service), event.subject()
+
+
+async def test_moderation_reads_a_submitted_lineup_and_boards_cannot(server: Nats) -> None:
+    async with user(server, "contests") as (client, _):
+        await client.jetstream().publish(SUBMITTED, b'{"words": "secret"}', stream="CONTESTS_PRIVATE")
+
+    async with user(server, "moderation") as (client, refused):
+        subscription = await client.jetstream().pull_subscribe_bind("moderation", "CONTESTS_PRIVATE")
+        (message,) = await subscription.fetch(1, timeout=2)
+        await message.ack()
+        await settled(client)
+        assert message.subject == SUBMITTED
+        assert refused == []
+
+    async with user(server, "boards") as (client, refused):
+        for subject in (SUBMITTED, ">", f"{topology.inbox_prefix('moderation')}.>", "_INBOX.>", "$JS.ACK.>"):
+            refused.clear()
+            await client.subscribe(subject)
+            await settled(client)
+            assert refused, f"boards could subscribe to {subject}"
+        js = client.jetstream(timeout=0.3)
+        for reads in (
+            js.get_msg("CONTESTS_PRIVATE", 1),
+            js.get_msg("CONTESTS_PRIVATE", subject=SUBMITTED, direct=True),
+            js.stream_info("CONTESTS_PRIVATE"),
+            js.consumer_info("CONTESTS_PRIVATE", "moderation"),
+            js.add_consumer("CONTESTS_PRIVATE", ConsumerConfig(durable_name="boards")),
+            js.add_consumer("CONTESTS", ConsumerConfig(durable_name="greedy")),
+            js.add_stream(StreamConfig(name="THEFT", sources=[])),
+            js.delete_consumer("CONTESTS_PRIVATE", "moderation"),
+            js.purge_stream("CONTESTS"),
+        ):
+            with pytest.raises(nats.errors.TimeoutError):
+                await reads
+        refused.clear()
+        await client.publish("$JS.API.CONSUMER.MSG.NEXT.CONTESTS_PRIVATE.moderation", b"1", reply=client.new_inbox())
+        await settled(client)
+        assert refused
+
+
+async def test_a_private_streams_key_hashes_reach_contests_alone(server: Nats) -> None:
+    async with user(server, "contests") as (client, refused):
+        await client.jetstream().pull_subscribe_bind("contests", "REGISTRY_KEYS")
+        await settled(client)
+        assert refused == []
+    for service in ("moderation", "settlement", "boards"):
+        async with user(server, service) as (client, _):
+            with pytest.raises(nats.errors.TimeoutError):
+                await client.jetstream(timeout=0.3).consumer_info("REGISTRY_KEYS", "contests")
+
+
+async def test_registry_answers_the_question_of_contests_and_writes_to_no_inbox_unasked(server: Nats) -> None:
+    async with user(server, "registry") as (registry, refused), user(server, "contests") as (contests, _):
+
+        async def answer(message: Msg) -> None:
+            await message.respond(b"alice")
+
+        await registry.subscribe(topology.AGENT_BY_KEY, cb=answer)
+        await settled(registry)
+        assert (await contests.request(topology.AGENT_BY_KEY, b"hash", timeout=1)).data == b"alice"
+        assert refused == []
+        await registry.publish(f"{topology.inbox_prefix('contests')}.guess", b"forged")
+        await settled(registry)
+        assert refused
+
+
+async def test_a_service_dead_letters_what_it_reads_and_nothing_else(server: Nats) -> None:
+    async with user(server, "boards") as (client, refused):
+        await client.publish(f"dead.{ev.WeekSettled.subject()}", b"{}")
+        await settled(client)
+        assert refused == []
+        await client.publish(f"dead.{SUBMITTED}", b"{}")
+        await settled(client)
+        assert refused
+
+
+async def test_nobody_connects_without_a_password(server: Nats) -> None:
+    with pytest.raises(nats.errors.Error, match="Authorization Violation"):
+        await nats.connect(f"nats://127.0.0.1:{server.port}", allow_reconnect=False, error_cb=_ignore)
+
+
+async def _ignore(error: Exception) -> None:
+    del error
+
+
+def test_the_configuration_with_its_passwords_is_for_its_owner_only(server: Nats) -> None:
+    assert stat.S_IMODE((server.directory / "nats.conf").stat().st_mode) == 0o600
+
+
+async def test_acknowledged_messages_survive_a_kill_and_the_port_stays(tmp_path: Path) -> None:
+    server = Nats(tmp_path)
+    server.start()
+    port = server.port
+    async with user(server, ADMIN) as (client, _):
+        await client.jetstream().add_stream(name="KEPT", subjects=["kept"])
+        await client.jetstream().publish("kept", b"7")
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    server.stop()
+    with server:
+        assert server.port == port
+        async with user(server, ADMIN) as (client, _):
+            assert (await client.jetstream().get_msg("KEPT", 1)).data == b"7"
+
+
+def test_a_taken_port_is_named(tmp_path: Path, server: Nats) -> None:
+    with pytest.raises(PortTaken, match=str(server.port)):
+        Nats(tmp_path, server.port).start()
