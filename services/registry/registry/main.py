@@ -1,0 +1,37 @@
+"""The registry: agents, their keys and who answers for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import FastAPI
+
+from common.service import Runtime, Service, create_app
+from common.topology import AGENT_BY_KEY
+from registry import api
+from registry.consumers import HANDLERS
+from registry.domain import REPLAYABLE_FOR
+from registry.store import Store
+
+_PRUNE_EVERY_SECONDS = 3_600
+
+
+async def forget_old_answers(runtime: Runtime) -> None:
+    """Forget idempotency keys whose 24 hours are over."""
+    while True:
+        async with runtime.database.transaction() as connection:
+            await Store(connection).forget(before=await runtime.clock.now(connection) - REPLAYABLE_FOR)
+        await asyncio.sleep(_PRUNE_EVERY_SECONDS)
+
+
+def app() -> FastAPI:
+    return create_app(
+        Service(
+            name="registry",
+            package="registry",
+            routers=(api.router, api.operator),
+            handlers=HANDLERS,
+            tasks=(forget_old_answers,),
+            rpc={AGENT_BY_KEY: api.agent_by_key},
+        )
+    )
