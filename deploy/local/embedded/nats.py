@@ -26,7 +26,6 @@ from typing import Self
 from urllib.parse import quote
 
 from common import topology
-
 from embedded.errors import PortTaken, ProcessFailed
 from embedded.process import Command, exit_words, is_port_free, log_tail, spawn, stop
 from embedded.wheels import program

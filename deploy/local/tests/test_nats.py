@@ -14,13 +14,14 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
+
 from common import events as ev
 from common import topology
 from embedded.errors import PortTaken
 from embedded.nats import ADMIN, Nats
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 SUBMITTED = ev.LineupSubmitted.subject()
 

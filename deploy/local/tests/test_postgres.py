@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+
 from embedded.errors import PortTaken
 from embedded.postgres import Postgres
 from embedded.process import free_port
