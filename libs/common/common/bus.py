@@ -42,7 +42,7 @@ ACK_WAIT = 5.0
 
 BATCH = 256
 _PULL_SECONDS = 5.0
-_HEARTBEAT_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 0.5
 _BROKEN_PAUSE = 0.5
 
 
@@ -115,6 +115,8 @@ class Bus:
         return answer
 
     async def close(self) -> None:
+        if not self._client.is_connected and not self._client.is_reconnecting:
+            return
         with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
             await self._client.close()
 

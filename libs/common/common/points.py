@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_DECIMAL = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,2})0*)?")
+_DECIMAL = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]{1,2})0*)?")
 
 
 def as_points(hundredths: int) -> str:

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Poison(Exception):  # noqa: N818 - it names the message, not the fault
+class Poison(Exception):
     """Raised by a handler for an event that no retry can help; it becomes a dead letter at once."""

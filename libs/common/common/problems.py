@@ -31,7 +31,7 @@ CONTENT_TYPE = "application/problem+json"
 _LONGEST_VALUE = 200
 
 
-class Problem(Exception):  # noqa: N818 - RFC 9457 calls it a problem
+class Problem(Exception):
     """A problem document that can be raised.
 
     A subclass sets ``status``, ``code`` and ``title``; ``detail`` says what was wrong, where, and what
@@ -172,7 +172,10 @@ def install(app: FastAPI) -> None:
             allowed = (headers or {}).get("allow") or (headers or {}).get("Allow") or "another method"
             detail = f"{request.method} is not possible here; possible: {allowed}."
             return respond(MethodNotAllowed(detail, headers=headers))
-        return respond(Refused(str(error.detail), status=status, headers=headers))
+        detail = str(error.detail)
+        if status == 400 and "parsing the body" in detail:
+            detail = "The body is not JSON in UTF-8."
+        return respond(Refused(detail, status=status, headers=headers))
 
     @app.exception_handler(Exception)
     async def on_error(request: Request, error: Exception) -> JSONResponse:

@@ -1,0 +1,3 @@
+"""Every test may use the fixtures of the test kit."""
+
+pytest_plugins = ["testkit.fixtures"]

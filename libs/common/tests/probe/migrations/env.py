@@ -1,0 +1,5 @@
+from probe import METADATA
+
+from common.migrate import run_env
+
+run_env(METADATA)
