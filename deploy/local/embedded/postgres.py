@@ -24,16 +24,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
 import psutil
-import psycopg
-from psycopg import sql
 
+from embedded.databases import Databases
 from embedded.errors import PortTaken, ProcessFailed, StackError, Unreadable
 from embedded.process import Account, Command, exit_words, free_port, is_port_free, log_tail, spawn, stop
 
@@ -59,7 +56,7 @@ class Postgres:
         self.port = port or free_port()
         self.durable = durable
         self.log = log or self.directory / "postgres.log"
-        self._passwords: dict[str, str] = {}
+        self._databases: Databases | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._account: Account | None = None
         self._binaries = _wheel_binaries()
@@ -114,7 +111,8 @@ class Postgres:
         if not (data / "PG_VERSION").exists():
             self._initdb(data)
         password = (self.directory / "password").read_text().strip()
-        self._passwords[SUPERUSER] = password
+        if self._databases is None:
+            self._databases = Databases(f"postgresql://{SUPERUSER}:{password}@127.0.0.1:{self.port}/postgres")
         _end_orphans(data)
 
     def command(self) -> Command:
@@ -149,75 +147,32 @@ class Postgres:
 
     def is_ready(self) -> bool:
         """Whether the server answers a query."""
-        try:
-            with self._connect("postgres") as connection:
-                connection.execute("SELECT 1")
-        except psycopg.OperationalError:
-            return False
-        return True
+        return self.databases.answer()
 
     # --- databases ----------------------------------------------------------------------------
 
-    def create_service_database(self, name: str, password: str | None = None) -> str:
-        """One role and one database of the same name, which no other role can connect to. Idempotent.
+    @property
+    def databases(self) -> Databases:
+        """The administrator of the running server. Raises RuntimeError before `prepare`."""
+        if self._databases is None:
+            raise RuntimeError("PostgreSQL has no password before it is prepared")
+        return self._databases
 
-        Returns the role's password, made up where none is given.
-        """
-        password = password or secrets.token_urlsafe(24)
-        role = sql.Identifier(name)
-        with self._connect("postgres") as connection:
-            known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
-            verb = sql.SQL("ALTER" if known else "CREATE")
-            connection.execute(
-                sql.SQL("{} ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {}").format(
-                    verb, role, sql.Literal(password)
-                )
-            )
-            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone():
-                connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
-            # Every role may connect to every database until this is taken from PUBLIC.
-            connection.execute(sql.SQL("REVOKE ALL ON DATABASE {}, postgres, template1 FROM PUBLIC").format(role))
-        self._passwords[name] = password
-        return password
+    def create_service_database(self, name: str, password: str | None = None) -> str:
+        """See `Databases.create_service_database`."""
+        return self.databases.create_service_database(name, password)
 
     def clone(self, template: str, name: str) -> None:
-        """Copy a database that nobody is connected to, with its owner. About 40 ms for a small one."""
-        with self._connect("postgres") as connection:
-            row = connection.execute(
-                "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s", (template,)
-            ).fetchone()
-            if row is None:
-                raise StackError(f"there is no database {template} to clone")
-            connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
-                    sql.Identifier(name), sql.Identifier(template), sql.Identifier(row[0])
-                )
-            )
-            connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
+        """See `Databases.clone`."""
+        self.databases.clone(template, name)
 
     def drop(self, name: str) -> None:
-        """Drop a database, ending its sessions. Does nothing where there is none."""
-        with self._connect("postgres") as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        """See `Databases.drop`."""
+        self.databases.drop(name)
 
     def url(self, role: str, database: str | None = None) -> str:
-        """SQLAlchemy's address of a database for a role; ``database`` defaults to the role's own."""
-        password = quote(self._passwords[role], safe="")
-        return f"postgresql+psycopg://{role}:{password}@127.0.0.1:{self.port}/{database or role}"
-
-    @contextlib.contextmanager
-    def _connect(self, database: str) -> Iterator[psycopg.Connection]:
-        connection = psycopg.connect(
-            host="127.0.0.1",
-            port=self.port,
-            user=SUPERUSER,
-            password=self._passwords[SUPERUSER],
-            dbname=database,
-            autocommit=True,
-            connect_timeout=5,
-        )
-        with contextlib.closing(connection):
-            yield connection
+        """See `Databases.url`."""
+        return self.databases.url(role, database)
 
     # --- where things lie ---------------------------------------------------------------------
 

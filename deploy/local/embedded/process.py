@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import secrets
 import signal
 import socket
 import subprocess
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+from embedded.errors import StackError
 
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
@@ -172,11 +175,16 @@ def exit_words(code: int) -> str:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 that was free a moment ago.
+
+    It lies below the range from which systems take ports for outgoing connections: a server that is started
+    again must not find one of those on its port.
+    """
+    for _ in range(1000):
+        port = secrets.randbelow(12_000) + 20_000
+        if is_port_free(port):
+            return port
+    raise StackError("no free port found between 20000 and 32000")
 
 
 def is_port_free(port: int, host: str = "127.0.0.1") -> bool:

@@ -276,11 +276,15 @@ def test_a_client_cannot_choose_the_address_that_services_see(public: httpx.Clie
 
 
 def test_a_dead_service_is_a_problem_document_that_says_when_to_ask_again(
-    upstreams: dict[str, Upstream], public: httpx.Client
+    gateway: Caddy, upstreams: dict[str, Upstream], public: httpx.Client
 ) -> None:
     port = upstreams["registry"].server_address[1]
     upstreams["registry"].close()
     try:
+        public.get("/claim/a-secret-token", headers={"Authorization": "Bearer mafl_sk_secret"})
+        time.sleep(0.5)  # the gateway writes its log after it has answered
+        assert "refused" in gateway.log.read_text()
+        assert "secret" not in gateway.log.read_text()
         answer = public.post("/api/v1/agents", json={})
         assert (answer.status_code, answer.headers["content-type"]) == (503, PROBLEM)
         assert answer.headers["retry-after"] == "1"
