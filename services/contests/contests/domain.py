@@ -1,0 +1,576 @@
+"""What a contest is made of and how a lineup is judged. Pure: bytes and values in, values out.
+
+The judgement has two ways to one answer. A sound body goes straight from bytes through pydantic and a
+short loop over its picks. Any other goes through ``_Inquest``, which reads the body tolerantly and
+lists every violation at once; it is the authority, the first way only a shortcut for what it would accept.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, cast
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.types import PositiveInt
+from typing_extensions import TypedDict
+
+from common.events import Game, PoolPlayer, Scoring, Slot
+
+EASTERN = ZoneInfo("America/New_York")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+COVERED = ("Sunday", "Monday")
+"""The weekdays, US Eastern, whose games a contest covers unless it is told otherwise."""
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TextLimits(_Rule):
+    """The most characters (Unicode code points) that each text of a lineup may have."""
+
+    rationale: PositiveInt
+    main_factor: PositiveInt
+    thesis: PositiveInt
+
+
+class ScoreBounds(_Rule):
+    """The range of a projected score, both ends included, in hundredths of a point."""
+
+    at_least: int
+    at_most: int
+
+
+class Ruleset(_Rule):
+    """The rules of a contest: roster, cap, scoring, and the limits of what is written with the picks.
+
+    ``pick_confidence_points_per_1000`` fixes what a pick's confidence means: the probability that the
+    player scores at least that many hundredths of a point for each 1,000 of price.
+    """
+
+    ruleset: str
+    cap: PositiveInt
+    roster: tuple[Slot, ...]
+    limits: TextLimits
+    projected_score: ScoreBounds
+    pick_confidence_points_per_1000: PositiveInt
+    scoring: Scoring
+
+    @model_validator(mode="after")
+    def _coherent(self) -> "Ruleset":
+        slots = [slot.slot for slot in self.roster]
+        if not slots or len(set(slots)) != len(slots):
+            raise ValueError("a roster needs slots, each with a name of its own")
+        if any(not slot.positions or len(set(slot.positions)) != len(slot.positions) for slot in self.roster):
+            raise ValueError("each slot needs the positions that may fill it, each once")
+        if self.projected_score.at_least > self.projected_score.at_most:
+            raise ValueError("the bounds of a projected score are the wrong way round")
+        for statistic, bands in self.scoring.bands.items():
+            ends = [band.up_to for band in bands]
+            finite = [end for end in ends[:-1] if end is not None]
+            if not ends or ends[-1] is not None or len(finite) != len(ends) - 1 or finite != sorted(set(finite)):
+                raise ValueError(f"the bands of {statistic} must ascend, and the last alone has no end")
+        return self
+
+    @property
+    def positions(self) -> frozenset[str]:
+        """Every position that some slot takes."""
+        return frozenset(position for slot in self.roster for position in slot.positions)
+
+
+# --- weeks and locks ----------------------------------------------------------------------------
+
+
+def contest_id(season: int, week: int) -> str:
+    """The id of a week's contest, as ``2017-W04``."""
+    return f"{season}-W{week:02d}"
+
+
+def weekday(kickoff: datetime) -> str:
+    """The weekday of an aware time in US Eastern, as the league counts its days."""
+    return DAYS[kickoff.astimezone(EASTERN).weekday()]
+
+
+def lock_instant(games: Sequence[Game]) -> datetime:
+    """When a contest locks: the kickoff of its first Sunday game, else of its first game.
+
+    ``games`` are the covered ones, at least one.
+    """
+    sundays = [game.kickoff for game in games if weekday(game.kickoff) == "Sunday"]
+    return min(sundays or [game.kickoff for game in games])
+
+
+# --- a lineup and what may be wrong with it -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A judged pick; ``price`` is the contest's."""
+
+    slot: str
+    player_id: str
+    price: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """A lineup that breaks no rule. ``projected_score`` is in hundredths of a point.
+
+    ``picks`` stand in roster order; ``body`` is as submitted, and ``words`` are its texts with their
+    JSON pointers into it.
+    """
+
+    picks: tuple[Pick, ...]
+    total_price: int
+    projected_score: int
+    confidence: float
+    words: tuple[tuple[str, str], ...]
+    body: dict[str, Any]
+
+
+CODES: dict[str, str] = {
+    "slot-missing": "no pick fills this slot of the roster",
+    "slot-unknown": "the roster has no such slot",
+    "slot-repeated": "an earlier pick fills the same slot",
+    "player-unknown": "no such player_id in this contest's pool",
+    "player-repeated": "an earlier pick names the same player",
+    "player-ineligible": "the player's positions do not fit the slot",
+    "over-cap": "the prices of the picks add up to more than the cap",
+    "reasoning-missing": "a rationale, main_factor, thesis, confidence or projected_score is absent, null or blank",
+    "text-too-long": "a text has more characters than its limit",
+    "number-out-of-range": "a number lies outside its range, has too many decimals, or is not finite",
+    "json-malformed": "the body is not one JSON document in UTF-8 of at most 512 KiB",
+    "wrong-type": "a member has another JSON type than it must",
+    "field-missing": "picks, or a pick's slot or player_id, is absent or null",
+    "field-unknown": "a member that a lineup does not have",
+    "key-repeated": "one object has the same key twice",
+    "text-invalid": "a text holds a lone surrogate or the character U+0000",
+    "picks-too-many": "there are more than three times as many picks as slots; only the first of them were judged",
+}
+"""Every code a violation may have, with its meaning. The codes are stable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way in which a body breaks the rules.
+
+    ``pointer`` is the RFC 6901 pointer of the offending value in the body, ``value`` that value (a long
+    one cut, a text's length where the length is the fault) and ``limit`` what would satisfy the rule.
+    """
+
+    code: str
+    pointer: str
+    detail: str
+    value: Any
+    limit: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "pointer": self.pointer,
+            "detail": self.detail,
+            "value": self.value,
+            "limit": self.limit,
+        }
+
+
+class LineupRefused(Exception):
+    """A body breaks rules; ``violations`` are all of them, never none."""
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        super().__init__(f"{len(self.violations)} violations")
+
+
+MAX_BODY = 512 * 1024
+"""Bytes. The longest lineup the rules allow, every character escaped as a surrogate pair, takes some 290,000."""
+
+PICK_FIELDS = ("slot", "player_id", "rationale", "confidence", "main_factor")
+LINEUP_FIELDS = ("picks", "thesis", "projected_score", "confidence")
+
+Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+@cache
+def lineup_adapter(limits: TextLimits, bounds: ScoreBounds) -> TypeAdapter[dict[str, Any]]:
+    """The shape of a lineup's body, strict, with the limits of a ruleset built in. Also gives its JSON Schema."""
+
+    class Pick(TypedDict):
+        __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]
+
+        slot: Annotated[str, Field(description="A slot of the roster")]
+        player_id: Annotated[str, Field(description="A player_id of the contest's pool")]
+        rationale: Annotated[str, Field(min_length=1, max_length=limits.rationale)]
+        confidence: Confidence
+        main_factor: Annotated[str, Field(min_length=1, max_length=limits.main_factor)]
+
+    class Lineup(TypedDict):
+        __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]
+
+        picks: Annotated[list[Pick], Field(description="One pick for each slot of the roster, in any order")]
+        thesis: Annotated[str, Field(min_length=1, max_length=limits.thesis)]
+        projected_score: Annotated[
+            float,
+            Field(
+                ge=bounds.at_least / 100,
+                le=bounds.at_most / 100,
+                allow_inf_nan=False,
+                description="Points, with at most two decimals",
+            ),
+        ]
+        confidence: Confidence
+
+    return cast("TypeAdapter[dict[str, Any]]", TypeAdapter(Lineup))
+
+
+_KEY = re.compile(rb'"[ \t\n\r]*:')
+"""The end of an object's key. Also matches inside some texts: it counts keys only when the count is right."""
+
+
+class Judge:
+    """Judges lineups by one contest's rules and pool. Built once a contest, then used for every body.
+
+    >>> lineup = Judge("2017-W04", ruleset, players)(body)
+    """
+
+    def __init__(self, contest: str, ruleset: Ruleset, players: Iterable[PoolPlayer]) -> None:
+        self.contest = contest
+        self.ruleset = ruleset
+        self.players = {player.player_id: player for player in players}
+        self.slots = {slot.slot: slot for slot in ruleset.roster}
+        self._prices = {
+            slot.slot: {
+                player.player_id: player.price
+                for player in self.players.values()
+                if not set(player.positions).isdisjoint(slot.positions)
+            }
+            for slot in ruleset.roster
+        }
+        self._order = {slot.slot: place for place, slot in enumerate(ruleset.roster)}
+        self._keys = len(LINEUP_FIELDS) + len(PICK_FIELDS) * len(ruleset.roster)
+        self._adapter = lineup_adapter(ruleset.limits, ruleset.projected_score)
+
+    def __call__(self, body: bytes) -> Lineup:
+        """The lineup that a body holds. Raises ``LineupRefused`` with every violation."""
+        return self._at_once(body) or _Inquest(self).hear(body)
+
+    def _at_once(self, body: bytes) -> Lineup | None:
+        """The lineup of a sound body; None for any doubt."""
+        # With no unknown key and none missing, the right number of keys means that none is repeated,
+        # which the parser would not tell. PostgreSQL's JSON cannot hold U+0000.
+        if len(body) > MAX_BODY or b"\\u0000" in body or len(_KEY.findall(body)) != self._keys:
+            return None
+        try:
+            document = self._adapter.validate_json(body)
+        except ValidationError:
+            return None
+        picks = document["picks"]
+        if len(picks) != len(self.slots):
+            return None
+        seen_slots: set[str] = set()
+        seen_players: set[str] = set()
+        for pick in picks:
+            slot, player_id = pick["slot"], pick["player_id"]
+            prices = self._prices.get(slot)
+            if prices is None or player_id not in prices or slot in seen_slots or player_id in seen_players:
+                return None
+            if pick["rationale"].isspace() or pick["main_factor"].isspace():
+                return None
+            seen_slots.add(slot)
+            seen_players.add(player_id)
+        if document["thesis"].isspace() or not _has_two_decimals(document["projected_score"]):
+            return None
+        lineup = self._lineup(document)
+        return lineup if lineup.total_price <= self.ruleset.cap else None
+
+    def _lineup(self, document: dict[str, Any]) -> Lineup:
+        """Put together what has been found sound."""
+        picks: list[Pick] = []
+        words: list[tuple[str, str]] = []
+        for place, pick in enumerate(document["picks"]):
+            slot, player_id = pick["slot"], pick["player_id"]
+            picks.append(Pick(slot, player_id, self._prices[slot][player_id], float(pick["confidence"])))
+            words.append((f"/picks/{place}/rationale", pick["rationale"]))
+            words.append((f"/picks/{place}/main_factor", pick["main_factor"]))
+        words.append(("/thesis", document["thesis"]))
+        picks.sort(key=lambda pick: self._order[pick.slot])
+        return Lineup(
+            picks=tuple(picks),
+            total_price=sum(pick.price for pick in picks),
+            projected_score=round(document["projected_score"] * 100),
+            confidence=float(document["confidence"]),
+            words=tuple(words),
+            body=document,
+        )
+
+
+def _has_two_decimals(number: float) -> bool:
+    return round(number, 2) == number
+
+
+# --- the inquest: every violation of a body that is not sound ---------------------------------------
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers which of its keys came more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def _object(members: list[tuple[str, Any]]) -> _Object:
+    made = _Object(members)
+    if len(made) != len(members):
+        counts: dict[str, int] = {}
+        for key, _ in members:
+            counts[key] = counts.get(key, 0) + 1
+        made.repeated = tuple(key for key, count in counts.items() if count > 1)
+    return made
+
+
+def _integer(digits: str) -> int | float:
+    # Far beyond any limit of ours, and Python refuses to convert thousands of digits.
+    return int(digits) if len(digits) <= 18 else float(digits)
+
+
+def _printable(text: str, most: int = 100) -> str:
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return cut.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _shown(value: Any) -> Any:
+    """A value as a violation may repeat it: bounded, and always valid JSON."""
+    match value:
+        case bool() | None:
+            return value
+        case int() | float():
+            if math.isnan(value):
+                return "NaN"
+            if math.isinf(value):
+                return "Infinity" if value > 0 else "-Infinity"
+            return value
+        case str():
+            return _printable(value)
+        case dict():
+            return f"an object of {len(value)} members"
+        case _:
+            return f"an array of {len(value)} items"
+
+
+def _pointer(*parts: str | int) -> str:
+    return "".join("/" + _printable(str(part)).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+@dataclass(slots=True)
+class _Inquest:
+    """Reads one body tolerantly and lists all that is wrong with it."""
+
+    judge: Judge
+    found: list[Violation] = field(default_factory=list)
+
+    MOST_UNKNOWN = 20
+    """Unknown members of one object that are listed singly."""
+
+    def hear(self, body: bytes) -> Lineup:
+        document = self._parse(body)
+        if not self.found:
+            if isinstance(document, _Object):
+                self._lineup(document)
+            else:
+                self._add("wrong-type", "", "The body must be an object.", _shown(document), "object")
+        if self.found:
+            raise LineupRefused(self.found)
+        return self.judge._lineup(document)
+
+    def _add(self, code: str, pointer: str, detail: str, value: Any, limit: Any) -> None:
+        self.found.append(Violation(code, pointer, detail, value, limit))
+
+    def _parse(self, body: bytes) -> Any:
+        if len(body) > MAX_BODY:
+            self._malformed(f"The body has {len(body)} bytes; at most {MAX_BODY} are read.", len(body), MAX_BODY)
+            return None
+        if not body.strip():
+            self._malformed("The body is empty.", None, "a JSON object")
+            return None
+        try:
+            return json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_int=_integer)
+        except UnicodeDecodeError as error:
+            self._malformed(f"The body is not UTF-8: byte {error.start} fits nowhere.", None, "UTF-8")
+        except json.JSONDecodeError as error:
+            self._malformed(
+                f"The body is not JSON: {error.msg} in line {error.lineno}, column {error.colno}.", None, "JSON"
+            )
+        except RecursionError:
+            self._malformed("The body is nested too deeply.", None, "a lineup is three levels deep")
+        return None
+
+    def _malformed(self, detail: str, value: Any, limit: Any) -> None:
+        self._add("json-malformed", "", detail, value, limit)
+
+    def _lineup(self, document: _Object) -> None:
+        limits = self.judge.ruleset.limits
+        self._members(document, LINEUP_FIELDS)
+        self._picks(document.get("picks"))
+        self._text(document, ("thesis",), limits.thesis)
+        self._projected_score(document)
+        self._confidence(document, ("confidence",))
+
+    def _members(self, found: _Object, known: Sequence[str], *at: str | int) -> None:
+        for key in found.repeated[: self.MOST_UNKNOWN]:
+            detail = f"The key {_printable(key)!r} comes more than once; which one counts would be a guess."
+            self._add("key-repeated", _pointer(*at, key), detail, _shown(found[key]), "each key once")
+        unknown = [key for key in found if key not in known]
+        for place, key in enumerate(unknown[: self.MOST_UNKNOWN], start=1):
+            detail = f"There is no member {_printable(key)!r} here."
+            if place == self.MOST_UNKNOWN < len(unknown):
+                detail += f" {len(unknown) - place} more unknown members follow."
+            self._add("field-unknown", _pointer(*at, key), detail, _shown(found[key]), list(known))
+
+    def _picks(self, picks: Any) -> None:
+        slots = list(self.judge.slots)
+        if picks is None:
+            detail = f"The picks are missing: one for each of {', '.join(slots)}."
+            self._add("field-missing", "/picks", detail, None, slots)
+            return
+        if not isinstance(picks, list):
+            self._add("wrong-type", "/picks", "The picks must be an array.", _shown(picks), "array")
+            return
+        most = 3 * len(slots)
+        if len(picks) > most:
+            detail = f"There are {len(picks)} picks for {len(slots)} slots; only the first {most} were judged."
+            self._add("picks-too-many", "/picks", detail, len(picks), len(slots))
+        first_slot: dict[str, int] = {}
+        first_player: dict[str, int] = {}
+        total = 0
+        for place, pick in enumerate(picks[:most]):
+            if not isinstance(pick, _Object):
+                self._add("wrong-type", _pointer("picks", place), "A pick must be an object.", _shown(pick), "object")
+                continue
+            self._members(pick, PICK_FIELDS, "picks", place)
+            slot = self._slot(pick, place, first_slot)
+            player = self._player(pick, place, first_player)
+            if slot and player:
+                if set(slot.positions).isdisjoint(player.positions):
+                    plays, takes = "/".join(player.positions), "/".join(slot.positions)
+                    self._add(
+                        "player-ineligible",
+                        _pointer("picks", place, "player_id"),
+                        f"{player.player_name} plays {plays}; {slot.slot} takes {takes}.",
+                        player.player_id,
+                        list(slot.positions),
+                    )
+                if first_slot[slot.slot] == place:
+                    total += player.price
+            self._text(pick, ("picks", place, "rationale"), self.judge.ruleset.limits.rationale)
+            self._confidence(pick, ("picks", place, "confidence"))
+            self._text(pick, ("picks", place, "main_factor"), self.judge.ruleset.limits.main_factor)
+        for name, missing in self.judge.slots.items():
+            if name not in first_slot:
+                detail = f"No pick fills {name}, which takes {'/'.join(missing.positions)}."
+                self._add("slot-missing", "/picks", detail, None, name)
+        cap = self.judge.ruleset.cap
+        if total > cap:
+            detail = f"The picks cost {total}, {total - cap} more than the cap of {cap}."
+            self._add("over-cap", "/picks", detail, total, cap)
+
+    def _name(self, pick: _Object, place: int, name: str, what: str) -> str | None:
+        """A slot or player_id as a string; None, noted, where there is none."""
+        value = pick.get(name)
+        pointer = _pointer("picks", place, name)
+        if value is None:
+            self._add("field-missing", pointer, f"The pick does not say its {name}.", None, what)
+        elif not isinstance(value, str):
+            self._add("wrong-type", pointer, f"The {name} must be a string.", _shown(value), "string")
+        else:
+            return value
+        return None
+
+    def _slot(self, pick: _Object, place: int, first: dict[str, int]) -> Slot | None:
+        name = self._name(pick, place, "slot", "a slot of the roster")
+        if name is None:
+            return None
+        pointer = _pointer("picks", place, "slot")
+        slot = self.judge.slots.get(name)
+        if slot is None:
+            detail = f"The roster has no slot {_printable(name)!r}."
+            self._add("slot-unknown", pointer, detail, _printable(name), list(self.judge.slots))
+        elif name in first:
+            detail = f"/picks/{first[name]} already fills {name}."
+            self._add("slot-repeated", pointer, detail, name, "each slot once")
+        else:
+            first[name] = place
+        return slot
+
+    def _player(self, pick: _Object, place: int, first: dict[str, int]) -> PoolPlayer | None:
+        pool = f"a player_id from /api/v1/contests/{self.judge.contest}/pool"
+        name = self._name(pick, place, "player_id", pool)
+        if name is None:
+            return None
+        pointer = _pointer("picks", place, "player_id")
+        player = self.judge.players.get(name)
+        if player is None:
+            detail = f"The pool of {self.judge.contest} has no player {_printable(name)!r}."
+            self._add("player-unknown", pointer, detail, _printable(name), pool)
+        elif name in first:
+            detail = f"/picks/{first[name]} already names {player.player_name}."
+            self._add("player-repeated", pointer, detail, name, "each player once")
+        else:
+            first[name] = place
+        return player
+
+    def _text(self, holder: _Object, at: tuple[str | int, ...], most: int) -> None:
+        text = holder.get(str(at[-1]))
+        pointer = _pointer(*at)
+        allowed = f"1 to {most} characters"
+        if text is None or (isinstance(text, str) and not text.strip()):
+            self._add("reasoning-missing", pointer, f"The {at[-1]} is missing.", _shown(text), allowed)
+            return
+        if not isinstance(text, str):
+            self._add("wrong-type", pointer, f"The {at[-1]} must be a string.", _shown(text), "string")
+            return
+        if len(text) > most:
+            detail = f"The {at[-1]} has {len(text)} characters; at most {most} are taken."
+            self._add("text-too-long", pointer, detail, len(text), most)
+        if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text):
+            detail = f"The {at[-1]} holds a lone surrogate or U+0000, which are no characters."
+            self._add("text-invalid", pointer, detail, _shown(text), "Unicode characters other than U+0000")
+
+    def _number(self, holder: _Object, at: tuple[str | int, ...], limit: Any) -> float | None:
+        """A number as given; None, noted, where there is none."""
+        number = holder.get(str(at[-1]))
+        pointer = _pointer(*at)
+        if number is None:
+            self._add("reasoning-missing", pointer, f"The {at[-1]} is missing.", None, limit)
+        elif isinstance(number, bool) or not isinstance(number, int | float):
+            self._add("wrong-type", pointer, f"The {at[-1]} must be a number.", _shown(number), "number")
+        else:
+            return number
+        return None
+
+    def _confidence(self, holder: _Object, at: tuple[str | int, ...]) -> None:
+        limit = {"at_least": 0, "at_most": 1}
+        number = self._number(holder, at, limit)
+        if number is not None and not 0 <= number <= 1:
+            self._add(
+                "number-out-of-range",
+                _pointer(*at),
+                "A confidence is a probability: 0 to 1.",
+                _shown(number),
+                limit,
+            )
+
+    def _projected_score(self, document: _Object) -> None:
+        bounds = self.judge.ruleset.projected_score
+        low, high = bounds.at_least / 100, bounds.at_most / 100
+        limit = {"at_least": low, "at_most": high, "decimals": 2}
+        number = self._number(document, ("projected_score",), limit)
+        if number is not None and not (low <= number <= high and _has_two_decimals(number)):
+            detail = f"A projected score is {low:g} to {high:g} points, with at most two decimals."
+            self._add("number-out-of-range", "/projected_score", detail, _shown(number), limit)
