@@ -7,6 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from common.service import Runtime, Service, create_app
+from common.settings import Settings
 from common.topology import AGENT_BY_KEY
 from registry import api
 from registry.consumers import HANDLERS
@@ -24,7 +25,8 @@ async def forget_old_answers(runtime: Runtime) -> None:
         await asyncio.sleep(_PRUNE_EVERY_SECONDS)
 
 
-def app() -> FastAPI:
+def app(settings: Settings | None = None) -> FastAPI:
+    """The application; settings come from the environment unless given."""
     return create_app(
         Service(
             name="registry",
@@ -33,5 +35,6 @@ def app() -> FastAPI:
             handlers=HANDLERS,
             tasks=(forget_old_answers,),
             rpc={AGENT_BY_KEY: api.agent_by_key},
-        )
+        ),
+        settings,
     )

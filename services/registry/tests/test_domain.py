@@ -57,15 +57,15 @@ def test_names_that_mislead_or_break_a_page_are_refused(name: str, why: str) -> 
 
 
 @pytest.mark.rule("A2", "A10")
-@pytest.mark.parametrize("name", ["house", "HOUSE", "ｈｏｕｓｅ", "unclaimed-abcdefgh2345", "Unclaimed", "ADMIN", "Mafl"])
+@pytest.mark.parametrize(
+    "name", ["house", "HOUSE", "ｈｏｕｓｅ", "unclaimed-abcdefgh2345", "Unclaimed", "ADMIN", "Mafl"]
+)
 def test_reserved_names_are_refused_in_any_case_and_width(name: str) -> None:
     assert refusal(name) == "name_reserved"
 
 
 @pytest.mark.rule("A2")
-@pytest.mark.parametrize(
-    "other", ["ALICE", "Alice", "ａｌｉｃｅ", "ＡＬＩＣＥ", "𝐚𝐥𝐢𝐜𝐞", "ⓐⓛⓘⓒⓔ"]
-)
+@pytest.mark.parametrize("other", ["ALICE", "Alice", "ａｌｉｃｅ", "ＡＬＩＣＥ", "𝐚𝐥𝐢𝐜𝐞", "ⓐⓛⓘⓒⓔ"])
 def test_case_and_width_make_no_other_name(other: str) -> None:
     assert domain.name_key(other) == domain.name_key("alice")
 
