@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numba
@@ -127,6 +128,26 @@ def intervals(rows: Sequence[Series]) -> list[Interval]:
         row = rows[index]
         found[index] = Interval(weeks=len(row.sums), mean=sum(row.sums) / sum(row.counts), low=low, high=high)
     return found
+
+
+class Memory:
+    """The draw with a memory: a row that has not changed is not drawn again. Safe to call from several threads."""
+
+    def __init__(self, keep: int = 50_000) -> None:
+        self._keep = keep
+        self._known: dict[Series, Interval] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, rows: Sequence[Series]) -> list[Interval]:
+        with self._lock:
+            unknown = [row for row in rows if row not in self._known]
+        fresh = dict(zip(unknown, intervals(unknown), strict=True))
+        with self._lock:
+            found = [fresh[row] if row in fresh else self._known[row] for row in rows]
+            self._known.update(fresh)
+            for oldest in list(islice(self._known, max(0, len(self._known) - self._keep))):
+                del self._known[oldest]
+        return found
 
 
 def _position(share: float) -> tuple[int, float]:

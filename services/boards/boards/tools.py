@@ -12,7 +12,8 @@ from boards.draw import interval, normalised
 def interval_document(label: str, sums: Sequence[int], counts: Sequence[int]) -> dict[str, Any]:
     """A row's ``{label, mean, low, high, weeks, marks}``, unrounded, in the unit of the sums.
 
-    ``None`` stands where there is no mean. Sums and counts are per settled week, in ascending contest id. Raises ``boards.draw.DrawError`` (a ``ValueError``).
+    ``None`` stands where there is no mean. Sums and counts are per settled week, in ascending contest id.
+    Raises ``boards.draw.DrawError`` (a ``ValueError``).
     """
     found = interval(label, sums, counts)
     return {

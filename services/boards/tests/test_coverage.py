@@ -1,6 +1,7 @@
 """The committed coverage table is what its simulation gives."""
 
 import pytest
+
 from boards.coverage import TRIALS, WEEKS, committed, normal, simulated, skewed
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from boards.domain import (
     AgentCard,
     Kind,
@@ -23,8 +26,6 @@ from boards.domain import (
 )
 from boards.draw import Interval, intervals
 from boards.tools import interval_document
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 AGENT = UUID("018f2a3b-0000-7000-8000-000000000001")
 

@@ -11,9 +11,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from boards.draw import DrawError, Interval, Series, first_words, interval, intervals
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from boards.draw import DrawError, Interval, Series, first_words, interval, intervals
 
 VECTORS = json.loads(files("boards").joinpath("interval_draw.json").read_text("utf-8"))
 

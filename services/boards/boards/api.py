@@ -1,0 +1,98 @@
+"""The public JSON API of the boards, and the operator's."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from boards import commands, documents, views
+from boards.domain import Kind
+from boards.draw import Memory
+from boards.store import Store
+from common.service import Connection, Runtime, RuntimeOf, operator_only
+
+router = APIRouter(prefix="/api/v1")
+operator = APIRouter(prefix="/operator/api/v1/boards", dependencies=[Depends(operator_only)])
+
+MetricName = Annotated[str, Query(alias="metric", description="points (hundredths) or share (millionths)")]
+Season = Annotated[int | None, Query(description="a season's year; the newest one where it is left out")]
+
+
+def draw_of(runtime: Runtime) -> Memory:
+    """The draw of this process, which remembers what it has drawn."""
+    memory: Memory = runtime.state.setdefault("draw", Memory())
+    return memory
+
+
+@router.get("/boards/models")
+async def models(
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+) -> dict[str, Any]:
+    """The model board; the control cohort is a table of its own."""
+    chosen = views.metric_named(metric)
+    made = await views.board(Store(connection), Kind.MODEL, chosen, season, draw_of(runtime))
+    return documents.board_document(made)
+
+
+@router.get("/boards/agents")
+async def agents(
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+) -> dict[str, Any]:
+    """The agent board: claimed agents by name."""
+    chosen = views.metric_named(metric)
+    made = await views.board(Store(connection), Kind.AGENT, chosen, season, draw_of(runtime))
+    return documents.board_document(made)
+
+
+@router.get("/models/{model:path}")
+async def model(model: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """A model's rows and weeks."""
+    return documents.model_history_document(await views.model(Store(connection), model, draw_of(runtime)))
+
+
+@router.get("/agents/{name}")
+async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """An agent's rows and locked lineups."""
+    return documents.agent_history_document(await views.agent(Store(connection), name, draw_of(runtime)))
+
+
+@router.get("/contests/{contest}/lineups")
+async def lineups(contest: str, connection: Connection) -> dict[str, Any]:
+    """The locked lineups of a contest; 409 before its lock."""
+    return documents.lineups_document(await views.results(Store(connection), contest))
+
+
+@router.get("/contests/{contest}/results")
+async def results(contest: str, connection: Connection) -> dict[str, Any]:
+    """The scores of a contest, provisional until it is settled; 409 before its lock."""
+    return documents.results_document(await views.results(Store(connection), contest))
+
+
+@router.get("/contests/{contest}/optimal")
+async def optimal(contest: str, connection: Connection) -> dict[str, Any]:
+    """The hindsight-optimal lineup of a settled contest."""
+    return documents.optimal_document(*await views.optimal(Store(connection), contest))
+
+
+@operator.get("/digest")
+async def digest(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """SHA-256 of the canonical boards."""
+    return await documents.digest_document(Store(connection), draw_of(runtime))
+
+
+@operator.post("/rebuild")
+async def rebuild(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """Drop the boards and make them again from the record; readers see the old ones until it is done."""
+    started = time.monotonic()
+    store = Store(connection)
+    before = await documents.digest_document(store, draw_of(runtime))
+    contests = await commands.rebuild(store)
+    after = await documents.digest_document(store, Memory())
+    return {
+        "contests": contests,
+        "digest": after["digest"],
+        "changed": after["digest"] != before["digest"],
+        "seconds": round(time.monotonic() - started, 3),
+    }

@@ -1,0 +1,67 @@
+"""What boards listens to. Each event is kept as it comes; none waits for another."""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from boards import commands
+from boards.store import Store
+from common import events as ev
+from common.inbox import Handlers
+
+HANDLERS = Handlers()
+
+
+@HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
+async def agent(connection: AsyncConnection, event: ev.AgentState, envelope: ev.Envelope) -> None:
+    await Store(connection).put_agent(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.AgentNameJudged)
+async def name_judged(connection: AsyncConnection, event: ev.AgentNameJudged, envelope: ev.Envelope) -> None:
+    await Store(connection).put_name(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ContestOpened)
+async def contest_opened(connection: AsyncConnection, event: ev.ContestOpened, envelope: ev.Envelope) -> None:
+    await Store(connection).put_contest(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ContestRescheduled)
+async def contest_rescheduled(connection: AsyncConnection, event: ev.ContestRescheduled, envelope: ev.Envelope) -> None:
+    await Store(connection).put_schedule(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ContestLocked)
+async def contest_locked(connection: AsyncConnection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
+    await Store(connection).put_lock(event)
+
+
+@HANDLERS.on(ev.LineupLocked)
+async def lineup_locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
+    await Store(connection).put_lineup(event)
+
+
+@HANDLERS.on(ev.ReasoningJudged)
+async def reasoning_judged(connection: AsyncConnection, event: ev.ReasoningJudged, envelope: ev.Envelope) -> None:
+    await Store(connection).put_states(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ReasoningReleased)
+async def reasoning_released(connection: AsyncConnection, event: ev.ReasoningReleased, envelope: ev.Envelope) -> None:
+    await Store(connection).put_words(event, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ScoresUpdated)
+async def scores_updated(connection: AsyncConnection, event: ev.ScoresUpdated, envelope: ev.Envelope) -> None:
+    await Store(connection).put_provisional(event)
+
+
+@HANDLERS.on(ev.LineupSettled)
+async def lineup_settled(connection: AsyncConnection, event: ev.LineupSettled, envelope: ev.Envelope) -> None:
+    await commands.take_result(Store(connection), event)
+
+
+@HANDLERS.on(ev.WeekSettled)
+async def week_settled(connection: AsyncConnection, event: ev.WeekSettled, envelope: ev.Envelope) -> None:
+    await commands.take_week(Store(connection), event)

@@ -1,0 +1,254 @@
+"""The JSON documents of the public API. Points in hundredths, prices as given, share in millionths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from boards.domain import AgentCard, Draw, Kind, Metric, Row, Table
+from boards.method import METHOD
+from boards.store import Store
+from boards.views import (
+    AgentHistory,
+    Board,
+    Contest,
+    Lineup,
+    ModelHistory,
+    Optimal,
+    Player,
+    Results,
+    State,
+    Text,
+    board,
+)
+from common.canonical import canonical_json, sha256_hex
+
+UNITS = {Metric.POINTS: "hundredths of a point", Metric.SHARE: "millionths of the optimum"}
+
+
+def instant(at: datetime) -> str:
+    """RFC 3339 in UTC."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def row_document(row: Row, rank: int | None = None, **more: Any) -> dict[str, Any]:
+    """A row with all that a reader needs to draw its interval again."""
+    return {
+        "rank": rank,
+        "label": row.label,
+        ("name" if row.kind is Kind.AGENT else "model"): row.name,
+        **more,
+        "contests": list(row.contests),
+        "sums": list(row.sums),
+        "counts": list(row.counts),
+        "mean": row.interval.mean,
+        "low": row.interval.low,
+        "high": row.interval.high,
+        "weeks": row.weeks,
+        "lineups": row.lineups,
+        "marks": list(row.marks),
+    }
+
+
+def table_document(table: Table, models: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A table: leader, winner (or ``None``), the verdict in words, rows."""
+    rows = []
+    for place, row in enumerate(table.rows, start=1):
+        more = {"model": models[row.label]} if models is not None else {}
+        rows.append(row_document(row, place if row.interval.mean is not None else None, **more))
+    return {
+        "leader": table.verdict.leader,
+        "winner": table.verdict.winner,
+        "verdict": table.verdict.text,
+        "rows": rows,
+    }
+
+
+def board_document(made: Board) -> dict[str, Any]:
+    """The model board, with the control cohort as a table of its own, or the agent board."""
+    on_models = made.kind is Kind.MODEL
+    return {
+        "board": "models" if on_models else "agents",
+        "season": made.season,
+        "seasons": list(made.seasons),
+        "metric": made.metric.value,
+        "unit": UNITS[made.metric],
+        "contests": list(made.contests),
+        "method": METHOD.document(),
+        **({"cohort": table_document(made.cohort), "observational": True} if on_models else {}),
+        **table_document(made.table, None if on_models else made.models),
+    }
+
+
+async def digest_document(store: Store, draw: Draw) -> dict[str, Any]:
+    """SHA-256 over the canonical JSON of both boards of every season by both metrics; no id and no time is in it."""
+    seasons = await store.seasons()
+    boards = [
+        board_document(await board(store, kind, metric, season, draw))
+        for season in seasons
+        for kind in (Kind.MODEL, Kind.AGENT)
+        for metric in Metric
+    ]
+    return {"digest": sha256_hex(canonical_json(boards)), "seasons": seasons, "boards": len(boards)}
+
+
+def agent_document(card: AgentCard) -> dict[str, Any]:
+    """Who entered: by name where the agent is claimed and its name cleared, else by a neutral handle."""
+    return {"name": card.shown, "claimed": card.claimed, "marks": list(card.marks) if card.shown_by_name else []}
+
+
+def contest_document(contest: Contest) -> dict[str, Any]:
+    return {
+        "contest": contest.contest,
+        "season": contest.season,
+        "week": contest.week,
+        "state": contest.state.value,
+        "locks_at": instant(contest.locks_at),
+    }
+
+
+def text_document(text: Text) -> dict[str, Any]:
+    """A text, or the reason for its absence."""
+    return {"text": text.text, "withheld": text.withheld.value if text.withheld is not None else None}
+
+
+def lineups_document(found: Results) -> dict[str, Any]:
+    """The locked lineups: picks, numbers, and words where they are published."""
+    contest = found.contest
+    return {
+        **contest_document(contest),
+        "locked_at": instant(contest.locked_at) if contest.locked_at is not None else None,
+        "entries": contest.entries,
+        "lineups": [
+            {
+                **_lineup(lineup),
+                "revision": lineup.revision,
+                "total_price": lineup.total_price,
+                "projected_score": lineup.projected_score,
+                "confidence": lineup.confidence,
+                "points": lineup.points,
+                "thesis": text_document(lineup.thesis),
+                "picks": [
+                    {
+                        "slot": pick.slot,
+                        **_player(pick.player),
+                        "price": pick.price,
+                        "confidence": pick.confidence,
+                        "points": pick.points,
+                        "rationale": text_document(pick.rationale),
+                        "main_factor": text_document(pick.main_factor),
+                    }
+                    for pick in lineup.picks
+                ],
+            }
+            for lineup in found.lineups
+        ],
+    }
+
+
+def results_document(found: Results) -> dict[str, Any]:
+    """Scores of a locked contest; its ``state`` is ``locked``, then ``provisional``, then ``final``."""
+    return {
+        **contest_document(found.contest),
+        "settlement": found.settlement,
+        "reason": found.reason,
+        "entries": found.contest.entries,
+        "optimal": _optimal(found.optimal) if found.optimal is not None else None,
+        "lineups": [
+            {
+                **_lineup(lineup),
+                "rank": lineup.rank,
+                "points": lineup.points,
+                "share": lineup.share,
+                "regret": lineup.regret,
+                "picks": [
+                    {
+                        "slot": pick.slot,
+                        "player_id": pick.player.player_id,
+                        "price": pick.price,
+                        "points": pick.points,
+                    }
+                    for pick in lineup.picks
+                ],
+            }
+            for lineup in found.lineups
+        ],
+        "players": [{**_player(player), "price": player.price, "points": player.points} for player in found.players],
+    }
+
+
+def optimal_document(contest: Contest, found: Optimal) -> dict[str, Any]:
+    return {**contest_document(contest), "settlement": found.settlement, **_optimal(found)}
+
+
+def agent_history_document(history: AgentHistory) -> dict[str, Any]:
+    """An agent's rows and locked lineups."""
+    card = history.card
+    models = {entry.model for entry in history.entries}
+    return {
+        "agent": {**agent_document(card), "model": card.model, "models": sorted(models)},
+        "seasons": _rows(history.rows),
+        "lineups": [
+            {
+                "contest": entry.contest,
+                "lineup": str(entry.lineup_id),
+                "model": entry.model,
+                "projected_score": entry.projected_score,
+                "confidence": entry.confidence,
+                "points": entry.points,
+                "share": entry.share,
+                "regret": entry.regret,
+            }
+            for entry in history.entries
+        ],
+    }
+
+
+def model_history_document(history: ModelHistory) -> dict[str, Any]:
+    """A model's rows and weeks; no agent is named in it."""
+    return {
+        "model": history.model,
+        "seasons": _rows(history.rows),
+        "cohort": _rows(history.cohort_rows),
+        "weeks": [
+            {
+                "contest": week.contest,
+                "lineups": week.lineups,
+                "cohort_lineups": week.cohort_lineups,
+                "settled": week.settled,
+                "points": week.points,
+                "share": week.share,
+            }
+            for week in history.weeks
+        ],
+    }
+
+
+def _rows(by_season: Mapping[int, Mapping[Metric, Row]]) -> list[dict[str, Any]]:
+    return [
+        {"season": season, **{metric.value: row_document(row) for metric, row in rows.items()}}
+        for season, rows in by_season.items()
+    ]
+
+
+def _lineup(lineup: Lineup) -> dict[str, Any]:
+    return {"lineup": str(lineup.lineup_id), "agent": agent_document(lineup.agent), "model": lineup.model}
+
+
+def _player(player: Player) -> dict[str, Any]:
+    return {
+        "player_id": player.player_id,
+        "name": player.name,
+        "positions": list(player.positions),
+        "team": player.team,
+        "opponent": player.opponent,
+    }
+
+
+def _optimal(found: Optimal) -> dict[str, Any]:
+    return {
+        "points": found.points,
+        "price": found.price,
+        "players": [{**_player(player), "price": player.price, "points": player.points} for player in found.players],
+    }

@@ -1,0 +1,24 @@
+"""Boards: the leaderboards and the public pages."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from boards import api
+from boards.consumers import HANDLERS
+from boards.tasks import watch_settlements
+from common.service import Service, create_app
+from common.settings import Settings
+
+SERVICE = Service(
+    name="boards",
+    package="boards",
+    routers=(api.router, api.operator),
+    handlers=HANDLERS,
+    tasks=(watch_settlements,),
+)
+
+
+def app(settings: Settings | None = None) -> FastAPI:
+    """The application; settings come from the environment unless given."""
+    return create_app(SERVICE, settings)

@@ -1,0 +1,732 @@
+"""Tables and all queries.
+
+Two kinds of table. The *record* keeps what arrived, each fact by itself and in any order: agents, names, contests,
+schedules, locks, lineups, words, scores, results and settlements. The *boards* (``shown_settlements``,
+``row_weeks``) are made of the record alone and can be dropped and made again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    DateTime,
+    Float,
+    Integer,
+    MetaData,
+    Row,
+    Select,
+    Table,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import UUID as PG_UUID
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from boards.domain import AgentCard, Kind, RowWeek
+from common import events as ev
+
+METADATA = MetaData()
+
+Query = Select[*tuple[Any, ...]]
+Record = Row[*tuple[Any, ...]]
+"""A row of a query; its attributes bear the columns' names."""
+
+
+def _marks() -> tuple[Column[bool], ...]:
+    return tuple(Column(mark, Boolean, nullable=False) for mark in ("house", "cohort", "reference"))
+
+
+def _instant(name: str, *, nullable: bool = False) -> Column[datetime]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+AGENTS = Table(
+    "agents",
+    METADATA,
+    Column("agent_id", PG_UUID(as_uuid=True), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("name", Text, nullable=False, index=True),
+    Column("model", Text, nullable=False),
+    Column("claimed", Boolean, nullable=False),
+    *_marks(),
+)
+AGENT_NAMES = Table(
+    "agent_names",
+    METADATA,
+    Column("agent_id", PG_UUID(as_uuid=True), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+)
+CONTESTS = Table(
+    "contests",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("season", Integer, nullable=False, index=True),
+    Column("week", Integer, nullable=False),
+    _instant("opened_at"),
+    Column("cap", BigInteger, nullable=False),
+    Column("roster", JSONB, nullable=False),
+    Column("ruleset", Text, nullable=False),
+    Column("scoring", JSONB, nullable=False),
+    Column("price_source", Text, nullable=False),
+    Column("players", JSONB, nullable=False),
+)
+SCHEDULES = Table(
+    "schedules",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    _instant("locks_at"),
+    Column("games", JSONB, nullable=False),
+)
+LOCKS = Table(
+    "locks",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    _instant("locked_at"),
+    Column("entries", BigInteger, nullable=False),
+)
+LINEUPS = Table(
+    "lineups",
+    METADATA,
+    Column("lineup_id", PG_UUID(as_uuid=True), primary_key=True),
+    Column("contest", Text, nullable=False, index=True),
+    Column("agent_id", PG_UUID(as_uuid=True), nullable=False, index=True),
+    Column("revision", Integer, nullable=False),
+    Column("model", Text, nullable=False, index=True),
+    *_marks(),
+    Column("picks", JSONB, nullable=False),
+    Column("total_price", BigInteger, nullable=False),
+    Column("projected_score", BigInteger, nullable=False),
+    Column("confidence", Float(53), nullable=False),
+)
+WORDS = Table(
+    "words",
+    METADATA,
+    Column("lineup_id", PG_UUID(as_uuid=True), primary_key=True),
+    Column("pointer", Text, primary_key=True),
+    Column("state_version", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("barred_version", BigInteger, nullable=False),
+    Column("text_version", BigInteger, nullable=False),
+    Column("text", Text),
+)
+PROVISIONAL = Table(
+    "provisional",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("sequence", BigInteger, nullable=False),
+    Column("players", JSONB, nullable=False),
+    Column("lineups", JSONB, nullable=False),
+)
+RESULTS = Table(
+    "results",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("settlement", Integer, primary_key=True),
+    Column("lineup_id", PG_UUID(as_uuid=True), primary_key=True),
+    Column("agent_id", PG_UUID(as_uuid=True), nullable=False, index=True),
+    Column("model", Text, nullable=False),
+    *_marks(),
+    Column("points", BigInteger, nullable=False),
+    Column("share", BigInteger, nullable=False),
+    Column("regret", BigInteger, nullable=False),
+    Column("picks", JSONB, nullable=False),
+)
+SETTLEMENTS = Table(
+    "settlements",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("settlement", Integer, primary_key=True),
+    Column("arrived", BigInteger, nullable=False),
+    Column("expected", BigInteger),
+    Column("reason", Text),
+    Column("scoring", Text),
+    _instant("settled_at", nullable=True),
+    Column("optimal", JSONB),
+    Column("players", JSONB),
+    Column("digest", Text),
+)
+SHOWN = Table(
+    "shown_settlements",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("settlement", Integer, nullable=False),
+)
+ROW_WEEKS = Table(
+    "row_weeks",
+    METADATA,
+    Column("kind", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("contest", Text, primary_key=True, index=True),
+    Column("points", BigInteger, nullable=False),
+    Column("share", BigInteger, nullable=False),
+    Column("lineups", BigInteger, nullable=False),
+    *_marks(),
+)
+
+_UNCHECKED, _CLEARED = ev.State.UNCHECKED.value, ev.State.CLEARED.value
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of a settlement version is here; ``expected`` is ``None`` until ``week.settled`` has come."""
+
+    arrived: int
+    expected: int | None
+
+    @property
+    def complete(self) -> bool:
+        return self.expected == self.arrived
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWeeks:
+    """An agent on the agent board and its settled weeks (none yet: empty)."""
+
+    card: AgentCard
+    weeks: tuple[RowWeek, ...]
+
+
+def _of_marks(marks: ev.Marks) -> dict[str, bool]:
+    return {"house": marks.house, "cohort": marks.cohort, "reference": marks.reference}
+
+
+def _dumped(parts: Iterable[ev.Part]) -> list[dict[str, Any]]:
+    return [part.model_dump(mode="json") for part in parts]
+
+
+_NAME_CLEARED: ColumnElement[bool] = func.coalesce(
+    and_(AGENT_NAMES.c.state == _CLEARED, AGENT_NAMES.c.name == AGENTS.c.name), False
+)
+_CARD = (
+    AGENTS.c.agent_id,
+    AGENTS.c.name,
+    AGENTS.c.model,
+    AGENTS.c.claimed,
+    _NAME_CLEARED.label("name_cleared"),
+    AGENTS.c.house,
+    AGENTS.c.cohort,
+    AGENTS.c.reference,
+)
+_CARDS = AGENTS.outerjoin(AGENT_NAMES, AGENT_NAMES.c.agent_id == AGENTS.c.agent_id)
+
+
+def _card(row: Record) -> AgentCard:
+    return AgentCard(
+        agent_id=row.agent_id,
+        name=row.name,
+        model=row.model,
+        claimed=row.claimed,
+        name_cleared=row.name_cleared,
+        house=row.house,
+        cohort=row.cohort,
+        reference=row.reference,
+    )
+
+
+class Store:
+    """Every query of boards, on one transaction's connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    # --- the record: each fact as it arrives ------------------------------------------------------
+
+    async def put_agent(self, event: ev.AgentState, version: int) -> None:
+        """Keep the newest version of an agent's state."""
+        values = {
+            "version": version,
+            "name": event.agent_name,
+            "model": event.model,
+            "claimed": event.claimed,
+            **_of_marks(event.marks),
+        }
+        await self._newest(AGENTS, {"agent_id": event.agent_id}, values, "version")
+
+    async def put_name(self, event: ev.AgentNameJudged, version: int) -> None:
+        """Keep the newest verdict on an agent's name."""
+        values = {"version": version, "name": event.agent_name, "state": event.state.value}
+        await self._newest(AGENT_NAMES, {"agent_id": event.agent_id}, values, "version")
+
+    async def put_contest(self, event: ev.ContestOpened, version: int) -> None:
+        """Keep a contest's rules and pool, and its schedule where no newer one is here."""
+        statement = insert(CONTESTS).values(
+            contest=event.contest,
+            season=event.season,
+            week=event.week,
+            opened_at=event.opened_at,
+            cap=event.cap,
+            roster=_dumped(event.roster),
+            ruleset=event.ruleset,
+            scoring=event.scoring.model_dump(mode="json"),
+            price_source=event.price_source,
+            players=_dumped(event.players),
+        )
+        await self._connection.execute(statement.on_conflict_do_nothing())
+        await self.put_schedule(event, version)
+
+    async def put_schedule(self, event: ev.ContestOpened | ev.ContestRescheduled, version: int) -> None:
+        """Keep the newest schedule of a contest."""
+        values = {"version": version, "locks_at": event.locks_at, "games": _dumped(event.games)}
+        await self._newest(SCHEDULES, {"contest": event.contest}, values, "version")
+
+    async def put_lock(self, event: ev.ContestLocked) -> None:
+        """Keep that a contest is locked."""
+        statement = insert(LOCKS).values(contest=event.contest, locked_at=event.locked_at, entries=event.entries)
+        await self._connection.execute(statement.on_conflict_do_nothing())
+
+    async def put_lineup(self, event: ev.LineupLocked) -> None:
+        """Keep a locked lineup: picks and numbers."""
+        statement = insert(LINEUPS).values(
+            lineup_id=event.lineup_id,
+            contest=event.contest,
+            agent_id=event.agent_id,
+            revision=event.revision,
+            model=event.model,
+            **_of_marks(event.marks),
+            picks=_dumped(event.picks),
+            total_price=event.total_price,
+            projected_score=event.projected_score,
+            confidence=event.confidence,
+        )
+        await self._connection.execute(statement.on_conflict_do_nothing())
+
+    async def put_states(self, event: ev.ReasoningJudged, version: int) -> None:
+        """Keep the newest state of each text, and drop a text that is no longer cleared."""
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "pointer": field.pointer,
+                "state_version": version,
+                "state": field.state.value,
+                "barred_version": version if field.state is not ev.State.CLEARED else 0,
+                "text_version": 0,
+                "text": None,
+            }
+            for field in event.fields
+        ]
+        await self._merge_words(rows)
+
+    async def put_words(self, event: ev.ReasoningReleased, version: int) -> None:
+        """Keep released words, unless a newer verdict bars them."""
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "pointer": words.pointer,
+                "state_version": version,
+                "state": _CLEARED,
+                "barred_version": 0,
+                "text_version": version,
+                "text": words.text,
+            }
+            for words in event.words
+        ]
+        await self._merge_words(rows)
+
+    async def _merge_words(self, rows: list[dict[str, Any]]) -> None:
+        """Merge what two events say of a text so that their order does not matter.
+
+        The newest state counts, the newest text counts, and a text stands only if it was released after the last
+        verdict that barred it; until then it is not even kept.
+        """
+        if not rows:
+            return
+        statement = insert(WORDS).values(rows)
+        new = statement.excluded
+        barred = func.greatest(WORDS.c.barred_version, new.barred_version)
+        newest = case(
+            (new.text_version > WORDS.c.text_version, new.text),
+            else_=WORDS.c.text,
+        )
+        text_version = func.greatest(WORDS.c.text_version, new.text_version)
+        await self._connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[WORDS.c.lineup_id, WORDS.c.pointer],
+                set_={
+                    "state": case((new.state_version > WORDS.c.state_version, new.state), else_=WORDS.c.state),
+                    "state_version": func.greatest(WORDS.c.state_version, new.state_version),
+                    "barred_version": barred,
+                    "text_version": text_version,
+                    "text": case((text_version > barred, newest), else_=null()),
+                },
+            )
+        )
+
+    async def put_provisional(self, event: ev.ScoresUpdated) -> None:
+        """Keep the newest provisional scores of a contest."""
+        values = {
+            "sequence": event.sequence,
+            "players": {player.player_id: player.points for player in event.players},
+            "lineups": {str(lineup.lineup_id): lineup.points for lineup in event.lineups},
+        }
+        await self._newest(PROVISIONAL, {"contest": event.contest}, values, "sequence")
+
+    async def put_result(self, event: ev.LineupSettled) -> Progress:
+        """Keep one lineup's result under its version; how much of that version is here now."""
+        added = (
+            insert(RESULTS)
+            .values(
+                contest=event.contest,
+                settlement=event.settlement,
+                lineup_id=event.lineup_id,
+                agent_id=event.agent_id,
+                model=event.model,
+                **_of_marks(event.marks),
+                points=event.points,
+                share=event.share,
+                regret=event.regret,
+                picks=_dumped(event.picks),
+            )
+            .on_conflict_do_nothing()
+            .returning(RESULTS.c.lineup_id)
+            .cte("added")
+        )
+        counted = select(literal(event.contest), literal(event.settlement), func.count()).select_from(added)
+        statement = insert(SETTLEMENTS).from_select(["contest", "settlement", "arrived"], counted)
+        return await self._progress(
+            statement.on_conflict_do_update(
+                index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement],
+                set_={"arrived": SETTLEMENTS.c.arrived + statement.excluded.arrived},
+            )
+        )
+
+    async def put_week(self, event: ev.WeekSettled) -> Progress:
+        """Keep what a settlement version says of its week; how much of that version is here now."""
+        values = {
+            "expected": event.lineups,
+            "reason": event.reason,
+            "scoring": event.scoring,
+            "settled_at": event.settled_at,
+            "optimal": event.optimal.model_dump(mode="json"),
+            "players": {player.player_id: player.points for player in event.players},
+            "digest": event.digest,
+        }
+        statement = insert(SETTLEMENTS).values(contest=event.contest, settlement=event.settlement, arrived=0, **values)
+        return await self._progress(
+            statement.on_conflict_do_update(
+                index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement], set_=values
+            )
+        )
+
+    async def _progress(self, statement: Any) -> Progress:
+        row = (await self._connection.execute(statement.returning(SETTLEMENTS.c.arrived, SETTLEMENTS.c.expected))).one()
+        return Progress(row.arrived, row.expected)
+
+    async def _newest(self, table: Table, key: dict[str, Any], values: dict[str, Any], version: str) -> None:
+        statement = insert(table).values(**key, **values)
+        await self._connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=list(key), set_=values, where=table.c[version] < statement.excluded[version]
+            )
+        )
+
+    # --- the boards: made of the record -----------------------------------------------------------
+
+    async def show(self, contest: str, settlement: int) -> bool:
+        """Let the boards show a settlement version, unless they show a newer one already."""
+        statement = insert(SHOWN).values(contest=contest, settlement=settlement)
+        shown = await self._connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[SHOWN.c.contest],
+                set_={"settlement": settlement},
+                where=SHOWN.c.settlement < settlement,
+            ).returning(SHOWN.c.contest)
+        )
+        return shown.one_or_none() is not None
+
+    async def make_row_weeks(self, contest: str | None = None) -> None:
+        """Make the row-weeks of one contest, or of all, from the results under the versions shown."""
+        of_contest = [ROW_WEEKS.c.contest == contest] if contest is not None else []
+        await self._connection.execute(delete(ROW_WEEKS).where(*of_contest))
+
+        def pooled(kind: Kind, key: ColumnElement[str], *where: ColumnElement[bool]) -> Query:
+            chosen = [RESULTS.c.contest == contest] if contest is not None else []
+            return (
+                select(
+                    literal(kind.value, Text).label("kind"),
+                    key.label("key"),
+                    RESULTS.c.contest,
+                    cast(func.sum(RESULTS.c.points), BigInteger).label("points"),
+                    cast(func.sum(RESULTS.c.share), BigInteger).label("share"),
+                    func.count().label("lineups"),
+                    func.bool_and(RESULTS.c.house).label("house"),
+                    func.bool_and(RESULTS.c.cohort).label("cohort"),
+                    func.bool_and(RESULTS.c.reference).label("reference"),
+                )
+                .join(SHOWN, and_(SHOWN.c.contest == RESULTS.c.contest, SHOWN.c.settlement == RESULTS.c.settlement))
+                .where(*chosen, *where)
+                .group_by(key, RESULTS.c.contest)
+            )
+
+        rows = union_all(
+            pooled(Kind.MODEL, RESULTS.c.model),
+            pooled(Kind.COHORT, RESULTS.c.model, RESULTS.c.cohort),
+            pooled(Kind.AGENT, cast(RESULTS.c.agent_id, Text)),
+        )
+        columns = ["kind", "key", "contest", "points", "share", "lineups", "house", "cohort", "reference"]
+        await self._connection.execute(insert(ROW_WEEKS).from_select(columns, rows))
+
+    async def drop_boards(self) -> None:
+        """Drop everything that is made of the record."""
+        await self._connection.execute(delete(ROW_WEEKS))
+        await self._connection.execute(delete(SHOWN))
+
+    async def complete_settlements(self) -> list[tuple[str, int]]:
+        """The newest complete settlement version of each contest."""
+        rows = await self._connection.execute(
+            select(SETTLEMENTS.c.contest, func.max(SETTLEMENTS.c.settlement))
+            .where(SETTLEMENTS.c.arrived == SETTLEMENTS.c.expected)
+            .group_by(SETTLEMENTS.c.contest)
+        )
+        return sorted((contest, settlement) for contest, settlement in rows)
+
+    async def shown(self) -> set[tuple[str, int]]:
+        """The contests on the boards, each with the settlement version shown."""
+        rows = await self._connection.execute(select(SHOWN.c.contest, SHOWN.c.settlement))
+        return {(contest, settlement) for contest, settlement in rows}
+
+    async def incomplete_settlements(self) -> int:
+        """Settlement versions whose results have not all arrived, newer than the one shown."""
+        statement = (
+            select(func.count())
+            .select_from(SETTLEMENTS.outerjoin(SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest))
+            .where(
+                SETTLEMENTS.c.arrived.is_distinct_from(SETTLEMENTS.c.expected),
+                SETTLEMENTS.c.settlement > func.coalesce(SHOWN.c.settlement, 0),
+            )
+        )
+        return int((await self._connection.execute(statement)).scalar_one())
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def seasons(self) -> list[int]:
+        """Seasons that have a contest, newest first."""
+        statement = select(CONTESTS.c.season).distinct().order_by(CONTESTS.c.season.desc())
+        return list((await self._connection.execute(statement)).scalars())
+
+    async def settled_contests(self, season: int) -> list[str]:
+        """The contests of a season that the boards count, ascending."""
+        statement = select(SHOWN.c.contest).join(CONTESTS, CONTESTS.c.contest == SHOWN.c.contest)
+        return sorted((await self._connection.execute(statement.where(CONTESTS.c.season == season))).scalars())
+
+    async def model_weeks(self, season: int) -> list[RowWeek]:
+        """The row-weeks of the model board and of the cohort table."""
+        statement = (
+            select(ROW_WEEKS)
+            .join(CONTESTS, CONTESTS.c.contest == ROW_WEEKS.c.contest)
+            .where(CONTESTS.c.season == season, ROW_WEEKS.c.kind.in_([Kind.MODEL.value, Kind.COHORT.value]))
+        )
+        return [_row_week(row, row.key) for row in await self._connection.execute(statement)]
+
+    async def agent_weeks(self, season: int) -> list[AgentWeeks]:
+        """The agents on the agent board of a season: claimed now, name cleared, with a locked lineup in it."""
+        entered = exists().where(
+            LINEUPS.c.agent_id == AGENTS.c.agent_id,
+            LINEUPS.c.contest == LOCKS.c.contest,
+            LINEUPS.c.contest == CONTESTS.c.contest,
+            CONTESTS.c.season == season,
+        )
+        cards = {
+            str(row.agent_id): _card(row)
+            for row in await self._connection.execute(
+                select(*_CARD).select_from(_CARDS).where(AGENTS.c.claimed, _NAME_CLEARED, entered)
+            )
+        }
+        weeks: dict[str, list[RowWeek]] = {key: [] for key in cards}
+        statement = (
+            select(ROW_WEEKS)
+            .join(CONTESTS, CONTESTS.c.contest == ROW_WEEKS.c.contest)
+            .where(CONTESTS.c.season == season, ROW_WEEKS.c.kind == Kind.AGENT.value)
+        )
+        for row in await self._connection.execute(statement):
+            if row.key in cards:
+                weeks[row.key].append(_row_week(row, cards[row.key].name or ""))
+        return [AgentWeeks(cards[key], tuple(weeks[key])) for key in cards]
+
+    def _contests(self) -> Query:
+        return (
+            select(
+                CONTESTS.c.contest,
+                CONTESTS.c.season,
+                CONTESTS.c.week,
+                CONTESTS.c.ruleset,
+                CONTESTS.c.cap,
+                CONTESTS.c.price_source,
+                func.jsonb_array_length(CONTESTS.c.players).label("pool"),
+                SCHEDULES.c.locks_at,
+                SCHEDULES.c.games,
+                LOCKS.c.locked_at,
+                LOCKS.c.entries,
+                SHOWN.c.settlement,
+                (PROVISIONAL.c.sequence.is_not(None)).label("scored"),
+            )
+            .select_from(CONTESTS)
+            .join(SCHEDULES, SCHEDULES.c.contest == CONTESTS.c.contest)
+            .outerjoin(LOCKS, LOCKS.c.contest == CONTESTS.c.contest)
+            .outerjoin(SHOWN, SHOWN.c.contest == CONTESTS.c.contest)
+            .outerjoin(PROVISIONAL, PROVISIONAL.c.contest == CONTESTS.c.contest)
+        )
+
+    async def contests(self, season: int | None = None) -> Sequence[Record]:
+        """Contests without their pools, newest first: by lock time, then id."""
+        statement = self._contests().order_by(SCHEDULES.c.locks_at.desc(), CONTESTS.c.contest.desc())
+        if season is not None:
+            statement = statement.where(CONTESTS.c.season == season)
+        return (await self._connection.execute(statement)).all()
+
+    async def contest(self, contest: str) -> Record | None:
+        """One contest with its pool, roster and scoring, or ``None``."""
+        statement = self._contests().add_columns(CONTESTS.c.players, CONTESTS.c.roster, CONTESTS.c.scoring)
+        return (await self._connection.execute(statement.where(CONTESTS.c.contest == contest))).one_or_none()
+
+    async def rules(self) -> Record | None:
+        """The roster, cap and scoring of the newest contest, or ``None`` where none was opened."""
+        statement = select(
+            CONTESTS.c.contest, CONTESTS.c.ruleset, CONTESTS.c.cap, CONTESTS.c.roster, CONTESTS.c.scoring
+        ).order_by(CONTESTS.c.opened_at.desc(), CONTESTS.c.contest.desc())
+        return (await self._connection.execute(statement.limit(1))).one_or_none()
+
+    async def settlement(self, contest: str) -> Record | None:
+        """The settlement version that the boards show of a contest, or ``None``."""
+        statement = select(SETTLEMENTS).join(
+            SHOWN, and_(SHOWN.c.contest == SETTLEMENTS.c.contest, SHOWN.c.settlement == SETTLEMENTS.c.settlement)
+        )
+        return (await self._connection.execute(statement.where(SETTLEMENTS.c.contest == contest))).one_or_none()
+
+    async def provisional(self, contest: str) -> Record | None:
+        """The newest provisional scores of a contest, or ``None``."""
+        statement = select(PROVISIONAL).where(PROVISIONAL.c.contest == contest)
+        return (await self._connection.execute(statement)).one_or_none()
+
+    async def lineups(self, contest: str) -> Sequence[Record]:
+        """The locked lineups of a contest, each with its result under the version shown (else ``None``)."""
+        return (await self._connection.execute(_lineups().where(LINEUPS.c.contest == contest))).all()
+
+    async def words(self, contest: str) -> dict[UUID, dict[str, tuple[str, str | None]]]:
+        """State and text of each text field of the lineups of agents who are claimed now, by lineup and pointer.
+
+        The words of unclaimed agents do not leave the database.
+        """
+        statement = (
+            select(WORDS.c.lineup_id, WORDS.c.pointer, WORDS.c.state, WORDS.c.text)
+            .join(LINEUPS, LINEUPS.c.lineup_id == WORDS.c.lineup_id)
+            .join(AGENTS, AGENTS.c.agent_id == LINEUPS.c.agent_id)
+            .where(LINEUPS.c.contest == contest, AGENTS.c.claimed)
+        )
+        found: dict[UUID, dict[str, tuple[str, str | None]]] = {}
+        for row in await self._connection.execute(statement):
+            found.setdefault(row.lineup_id, {})[row.pointer] = (row.state, row.text)
+        return found
+
+    async def cards_of(self, contest: str) -> dict[UUID, AgentCard]:
+        """What is known of the agents who entered a contest."""
+        entered = select(LINEUPS.c.agent_id).where(LINEUPS.c.contest == contest)
+        statement = select(*_CARD).select_from(_CARDS).where(AGENTS.c.agent_id.in_(entered))
+        return {row.agent_id: _card(row) for row in await self._connection.execute(statement)}
+
+    async def card_by_name(self, name: str) -> AgentCard | None:
+        """The agent that is shown under a name and has a locked lineup, or ``None``."""
+        locked = exists().where(LINEUPS.c.agent_id == AGENTS.c.agent_id, LINEUPS.c.contest == LOCKS.c.contest)
+        statement = (
+            select(*_CARD).select_from(_CARDS).where(AGENTS.c.name == name, AGENTS.c.claimed, _NAME_CLEARED, locked)
+        )
+        row = (await self._connection.execute(statement)).first()
+        return _card(row) if row is not None else None
+
+    async def agents_with_a_locked_lineup(self) -> list[UUID]:
+        """The ids of all agents that may be shown at all."""
+        statement = select(LINEUPS.c.agent_id).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest).distinct()
+        return list((await self._connection.execute(statement)).scalars())
+
+    async def card(self, agent_id: UUID) -> AgentCard:
+        """What is known of an agent; the card of an agent whose registration has not arrived holds its id alone."""
+        statement = select(*_CARD).select_from(_CARDS).where(AGENTS.c.agent_id == agent_id)
+        row = (await self._connection.execute(statement)).one_or_none()
+        return _card(row) if row is not None else AgentCard(agent_id)
+
+    async def lineups_of(self, agent_id: UUID) -> Sequence[Record]:
+        """An agent's locked lineups with their results, ascending contest."""
+        statement = _lineups().where(LINEUPS.c.agent_id == agent_id)
+        return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
+
+    async def model_history(self, names: Sequence[str]) -> Sequence[Record]:
+        """Per contest: the locked lineups of a model (under any of its spellings) and sums of their results."""
+        base = _lineups().where(LINEUPS.c.model.in_(names)).subquery()
+        statement = select(
+            base.c.contest,
+            base.c.season,
+            base.c.week,
+            func.count().label("lineups"),
+            func.count(base.c.points).label("settled"),
+            func.sum(base.c.points).label("points"),
+            func.sum(base.c.share).label("share"),
+            func.count().filter(base.c.cohort).label("cohort_lineups"),
+        ).group_by(base.c.contest, base.c.season, base.c.week)
+        return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
+
+    async def models(self) -> list[str]:
+        """Every model that a locked lineup carries, as written."""
+        statement = select(LINEUPS.c.model).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest).distinct()
+        return sorted((await self._connection.execute(statement)).scalars())
+
+
+def _lineups() -> Query:
+    """Locked lineups of contests that are known, with season, week and the result under the version shown."""
+    return (
+        select(
+            LINEUPS,
+            CONTESTS.c.season,
+            CONTESTS.c.week,
+            RESULTS.c.points,
+            RESULTS.c.share,
+            RESULTS.c.regret,
+            RESULTS.c.picks.label("settled_picks"),
+        )
+        .select_from(LINEUPS)
+        .join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest)
+        .join(CONTESTS, CONTESTS.c.contest == LINEUPS.c.contest)
+        .outerjoin(SHOWN, SHOWN.c.contest == LINEUPS.c.contest)
+        .outerjoin(
+            RESULTS,
+            and_(
+                RESULTS.c.contest == LINEUPS.c.contest,
+                RESULTS.c.settlement == SHOWN.c.settlement,
+                RESULTS.c.lineup_id == LINEUPS.c.lineup_id,
+            ),
+        )
+    )
+
+
+def _row_week(row: Record, name: str) -> RowWeek:
+    return RowWeek(
+        kind=Kind(row.kind),
+        name=name,
+        contest=row.contest,
+        points=row.points,
+        share=row.share,
+        lineups=row.lineups,
+        house=row.house,
+        cohort=row.cohort,
+        reference=row.reference,
+    )

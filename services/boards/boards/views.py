@@ -1,0 +1,560 @@
+"""What is shown, to programs and to people alike: the store's facts under the rules of ``domain``.
+
+The errors of asking for what is not there:
+
+    Problem
+    ├── ContestUnknown      404 contest-unknown
+    ├── ContestNotLocked    409 contest-not-locked
+    ├── ContestNotSettled   409 contest-not-settled
+    ├── SeasonUnknown       404 season-unknown
+    ├── MetricUnknown       422 metric-unknown
+    ├── AgentUnknown        404 agent-unknown
+    └── ModelUnknown        404 model-unknown
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import anyio.to_thread
+
+from boards.domain import (
+    AgentCard,
+    Draw,
+    Kind,
+    Metric,
+    Row,
+    Table,
+    Withheld,
+    handle,
+    is_handle,
+    label_of,
+    table,
+    withheld,
+)
+from boards.store import Record, Store
+from common.problems import Problem
+
+
+class ContestUnknown(Problem):
+    status = 404
+    code = "contest-unknown"
+    title = "There is no such contest"
+
+
+class ContestNotLocked(Problem):
+    status = 409
+    code = "contest-not-locked"
+    title = "The contest is not locked yet"
+
+
+class ContestNotSettled(Problem):
+    status = 409
+    code = "contest-not-settled"
+    title = "The contest is not settled yet"
+
+
+class SeasonUnknown(Problem):
+    status = 404
+    code = "season-unknown"
+    title = "There is no contest in that season"
+
+
+class MetricUnknown(Problem):
+    status = 422
+    code = "metric-unknown"
+    title = "There is no such metric"
+
+
+class AgentUnknown(Problem):
+    status = 404
+    code = "agent-unknown"
+    title = "There is no such agent here"
+
+
+class ModelUnknown(Problem):
+    status = 404
+    code = "model-unknown"
+    title = "There is no such model here"
+
+
+class State(StrEnum):
+    """Where a contest stands."""
+
+    OPEN = "open"
+    LOCKED = "locked"
+    PROVISIONAL = "provisional"
+    FINAL = "final"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One board: ``cohort`` is the control cohort's own table and belongs to the model board alone."""
+
+    kind: Kind
+    metric: Metric
+    season: int | None
+    seasons: tuple[int, ...]
+    contests: tuple[str, ...]
+    table: Table
+    cohort: Table
+    models: Mapping[str, str]
+    """The model that an agent runs now, by row label (agent board only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A player of a pool; ``points`` in hundredths once there are any."""
+
+    player_id: str
+    name: str
+    positions: tuple[str, ...]
+    team: str
+    opponent: str
+    price: int
+    points: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A contest's own data; nothing in it depends on who entered, but ``entries`` once it is locked."""
+
+    contest: str
+    season: int
+    week: int
+    state: State
+    locks_at: datetime
+    locked_at: datetime | None
+    entries: int | None
+    cap: int
+    ruleset: str
+    price_source: str
+    pool: int
+    games: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text, or the reason why it is not shown."""
+
+    text: str | None
+    withheld: Withheld | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A pick with its words."""
+
+    slot: str
+    player: Player
+    price: int
+    confidence: float
+    points: int | None
+    rationale: Text
+    main_factor: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """A locked lineup. ``points`` (hundredths) may be provisional; share (millionths) and regret come at settlement."""
+
+    lineup_id: UUID
+    agent: AgentCard
+    model: str
+    revision: int
+    total_price: int
+    projected_score: int
+    confidence: float
+    thesis: Text
+    picks: tuple[Pick, ...]
+    rank: int | None
+    points: int | None
+    share: int | None
+    regret: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """The hindsight-optimal lineup under the settlement version shown."""
+
+    settlement: int
+    points: int
+    price: int
+    players: tuple[Player, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A locked contest whole: lineups by rank, every pool player, and the optimum once it is settled."""
+
+    contest: Contest
+    settlement: int | None
+    reason: str | None
+    lineups: tuple[Lineup, ...]
+    players: tuple[Player, ...]
+    optimal: Optimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One contest in an agent's history."""
+
+    contest: str
+    season: int
+    week: int
+    lineup_id: UUID
+    model: str
+    projected_score: int
+    confidence: float
+    points: int | None
+    share: int | None
+    regret: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHistory:
+    """An agent's locked lineups, and its rows by season and metric where it stands on the agent board."""
+
+    card: AgentCard
+    entries: tuple[Entry, ...]
+    rows: Mapping[int, Mapping[Metric, Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWeek:
+    """All locked lineups of a model in one contest; the sums are over the settled ones."""
+
+    contest: str
+    season: int
+    week: int
+    lineups: int
+    cohort_lineups: int
+    settled: int
+    points: int | None
+    share: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelHistory:
+    """A model's weeks and rows; no agent and no word is in it."""
+
+    model: str
+    weeks: tuple[ModelWeek, ...]
+    rows: Mapping[int, Mapping[Metric, Row]]
+    cohort_rows: Mapping[int, Mapping[Metric, Row]]
+
+
+# --- boards ---------------------------------------------------------------------------------------
+
+
+def metric_named(text: str) -> Metric:
+    """The metric of that name. Raises :class:`MetricUnknown`."""
+    try:
+        return Metric(text)
+    except ValueError:
+        allowed = [metric.value for metric in Metric]
+        raise MetricUnknown(f"A board is made of {' or '.join(allowed)}.", value=text[:100], allowed=allowed) from None
+
+
+async def board(store: Store, kind: Kind, metric: Metric, season: int | None, draw: Draw) -> Board:
+    """The model board (``Kind.MODEL``) or the agent board of a season, by default the newest.
+
+    Raises :class:`SeasonUnknown`. Where there is no season at all the board is empty.
+    """
+    seasons = tuple(await store.seasons())
+    if season is not None and season not in seasons:
+        raise SeasonUnknown(f"No contest of {season} was opened.", season=season, seasons=list(seasons))
+    season = season if season is not None else (seasons[0] if seasons else None)
+    contests = tuple(await store.settled_contests(season)) if season is not None else ()
+    models: dict[str, str] = {}
+    cohort = made = table([], metric, draw)
+    if season is not None and kind is Kind.AGENT:
+        agents = await store.agent_weeks(season)
+        entrants = [(Kind.AGENT, agent.card.shown) for agent in agents]
+        roles = {label_of(Kind.AGENT, agent.card.shown): agent.card.marks for agent in agents}
+        models = {label_of(Kind.AGENT, agent.card.shown): agent.card.model or "" for agent in agents}
+        weeks = [week for agent in agents for week in agent.weeks]
+        made = await anyio.to_thread.run_sync(lambda: table(weeks, metric, draw, entrants=entrants, roles=roles))
+    elif season is not None:
+        weeks = await store.model_weeks(season)
+        made = await anyio.to_thread.run_sync(
+            lambda: table([week for week in weeks if week.kind is Kind.MODEL], metric, draw)
+        )
+        cohort = await anyio.to_thread.run_sync(
+            lambda: table([week for week in weeks if week.kind is Kind.COHORT], metric, draw)
+        )
+    return Board(kind, metric, season, seasons, contests, made, cohort, models)
+
+
+async def _rows_labelled(
+    store: Store, kind: Kind, seasons: Iterable[int], draw: Draw, label: str, *, cohort: bool = False
+) -> dict[int, dict[Metric, Row]]:
+    found: dict[int, dict[Metric, Row]] = {}
+    for season in seasons:
+        for metric in Metric:
+            made = await board(store, kind, metric, season, draw)
+            for row in (made.cohort if cohort else made.table).rows:
+                if row.label == label:
+                    found.setdefault(season, {})[metric] = row
+    return found
+
+
+async def agent(store: Store, name: str, draw: Draw) -> AgentHistory:
+    """An agent by the name or the neutral handle that it is shown by. Raises :class:`AgentUnknown`.
+
+    An unclaimed agent is not to be found by the name it chose, one with no locked lineup not at all.
+    """
+    name = unicodedata.normalize("NFC", name)
+    card = await store.card_by_name(name) if storable(name) else None
+    if card is None and is_handle(name):
+        ids = [agent_id for agent_id in await store.agents_with_a_locked_lineup() if handle(agent_id) == name]
+        card = await store.card(ids[0]) if ids else None
+    if card is None:
+        raise AgentUnknown("No agent is shown by that name; one appears once it is claimed and has a locked lineup.")
+    entries = tuple(
+        Entry(
+            contest=row.contest,
+            season=row.season,
+            week=row.week,
+            lineup_id=row.lineup_id,
+            model=row.model,
+            projected_score=row.projected_score,
+            confidence=row.confidence,
+            points=row.points,
+            share=row.share,
+            regret=row.regret,
+        )
+        for row in await store.lineups_of(card.agent_id)
+    )
+    seasons = sorted({entry.season for entry in entries}, reverse=True) if card.shown_by_name else []
+    rows = await _rows_labelled(store, Kind.AGENT, seasons, draw, label_of(Kind.AGENT, card.shown))
+    return AgentHistory(card, entries, rows)
+
+
+async def model(store: Store, name: str, draw: Draw) -> ModelHistory:
+    """A model by its name. Raises :class:`ModelUnknown` where no locked lineup carries it."""
+    name = unicodedata.normalize("NFC", name)
+    spellings = [known for known in await store.models() if unicodedata.normalize("NFC", known) == name]
+    weeks = tuple(
+        ModelWeek(
+            contest=row.contest,
+            season=row.season,
+            week=row.week,
+            lineups=row.lineups,
+            cohort_lineups=row.cohort_lineups,
+            settled=row.settled,
+            points=int(row.points) if row.points is not None else None,
+            share=int(row.share) if row.share is not None else None,
+        )
+        for row in (await store.model_history(spellings) if spellings else [])
+    )
+    if not weeks:
+        raise ModelUnknown("No locked lineup carries that model.")
+    seasons = sorted({week.season for week in weeks}, reverse=True)
+    return ModelHistory(
+        model=name,
+        weeks=weeks,
+        rows=await _rows_labelled(store, Kind.MODEL, seasons, draw, label_of(Kind.MODEL, name)),
+        cohort_rows=await _rows_labelled(store, Kind.MODEL, seasons, draw, label_of(Kind.COHORT, name), cohort=True),
+    )
+
+
+# --- contests -------------------------------------------------------------------------------------
+
+
+def storable(text: str) -> bool:
+    """Whether the database could hold a text; where not, nothing there can be called so."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _contest(row: Record) -> Contest:
+    state = State.OPEN
+    if row.locked_at is not None:
+        state = State.FINAL if row.settlement is not None else State.PROVISIONAL if row.scored else State.LOCKED
+    return Contest(
+        contest=row.contest,
+        season=row.season,
+        week=row.week,
+        state=state,
+        locks_at=row.locks_at,
+        locked_at=row.locked_at,
+        entries=row.entries,
+        cap=row.cap,
+        ruleset=row.ruleset,
+        price_source=row.price_source,
+        pool=row.pool,
+        games=tuple(row.games),
+    )
+
+
+async def contests(store: Store, season: int | None = None) -> list[Contest]:
+    """All contests, newest first."""
+    return [_contest(row) for row in await store.contests(season)]
+
+
+async def _found(store: Store, name: str) -> Record:
+    row = await store.contest(name) if storable(name) else None
+    if row is None:
+        raise ContestUnknown("No contest of that name was opened; `/api/v1/contests` lists them.", contest=name[:100])
+    return row
+
+
+def _players(row: Record, points: Mapping[str, int] | None) -> dict[str, Player]:
+    return {
+        player["player_id"]: Player(
+            player_id=player["player_id"],
+            name=player["player_name"],
+            positions=tuple(player["positions"]),
+            team=player["team"],
+            opponent=player["opponent"],
+            price=player["price"],
+            points=None if points is None else points.get(player["player_id"], 0),
+        )
+        for player in row.players
+    }
+
+
+async def pool(store: Store, name: str) -> tuple[Contest, list[Player]]:
+    """A contest and its pool, dearest first: all that there is to see before the lock.
+
+    Raises :class:`ContestUnknown`.
+    """
+    row = await _found(store, name)
+    return _contest(row), _by_price(_players(row, None).values())
+
+
+def _by_price(players: Iterable[Player]) -> list[Player]:
+    return sorted(players, key=lambda player: (-player.price, player.name, player.player_id))
+
+
+async def results(store: Store, name: str) -> Results:
+    """A locked contest with its lineups, best first. Raises :class:`ContestUnknown`, :class:`ContestNotLocked`."""
+    row = await _found(store, name)
+    contest = _contest(row)
+    if contest.state is State.OPEN:
+        raise ContestNotLocked(
+            f"Entries of {contest.contest} are shown from its lock on.",
+            contest=contest.contest,
+            locks_at=contest.locks_at.isoformat().replace("+00:00", "Z"),
+        )
+    settled = await store.settlement(name)
+    provisional = await store.provisional(name) if settled is None else None
+    points: Mapping[str, int] | None = None
+    totals: Mapping[str, int] = {}
+    if settled is not None:
+        points = settled.players
+    elif provisional is not None:
+        points, totals = provisional.players, provisional.lineups
+    players = _players(row, points)
+    cards, words = await store.cards_of(name), await store.words(name)
+    unranked = [
+        _lineup(lineup, players, cards.get(lineup.agent_id), words.get(lineup.lineup_id, {}), totals)
+        for lineup in await store.lineups(name)
+    ]
+    optimal = None
+    if settled is not None:
+        of_optimal = settled.optimal
+        optimal = Optimal(
+            settlement=settled.settlement,
+            points=of_optimal["points"],
+            price=of_optimal["price"],
+            players=tuple(_by_price(_player(players, player_id) for player_id in of_optimal["players"])),
+        )
+    return Results(
+        contest=contest,
+        settlement=settled.settlement if settled is not None else None,
+        reason=settled.reason if settled is not None else None,
+        lineups=_ranked(unranked),
+        players=tuple(_by_price(players.values())),
+        optimal=optimal,
+    )
+
+
+async def optimal(store: Store, name: str) -> tuple[Contest, Optimal]:
+    """The optimum of a settled contest.
+
+    Raises :class:`ContestUnknown`, :class:`ContestNotLocked`, :class:`ContestNotSettled`.
+    """
+    found = await results(store, name)
+    if found.optimal is None:
+        raise ContestNotSettled(
+            f"The optimum of {found.contest.contest} is known once its games are final.",
+            contest=found.contest.contest,
+        )
+    return found.contest, found.optimal
+
+
+def _player(players: Mapping[str, Player], player_id: str) -> Player:
+    known = players.get(player_id)
+    return known or Player(player_id, player_id, (), "", "", 0, None)
+
+
+def _lineup(
+    row: Record,
+    players: Mapping[str, Player],
+    card: AgentCard | None,
+    words: Mapping[str, tuple[str, str | None]],
+    provisional: Mapping[str, int],
+) -> Lineup:
+    agent_card = card or AgentCard(row.agent_id)
+
+    def text(pointer: str) -> Text:
+        state, released = words.get(pointer, (None, None))
+        reason = withheld(agent_card, state, arrived=released is not None)
+        return Text(released if reason is None else None, reason)
+
+    by_slot = {pick["slot"]: pick["points"] for pick in row.settled_picks or ()}
+
+    def pick(index: int, picked: Mapping[str, Any]) -> Pick:
+        player = _player(players, picked["player_id"])
+        return Pick(
+            slot=picked["slot"],
+            player=player,
+            price=picked["price"],
+            confidence=picked["confidence"],
+            points=by_slot.get(picked["slot"], player.points),
+            rationale=text(f"/picks/{index}/rationale"),
+            main_factor=text(f"/picks/{index}/main_factor"),
+        )
+
+    return Lineup(
+        lineup_id=row.lineup_id,
+        agent=agent_card,
+        model=row.model,
+        revision=row.revision,
+        total_price=row.total_price,
+        projected_score=row.projected_score,
+        confidence=row.confidence,
+        thesis=text("/thesis"),
+        picks=tuple(pick(index, picked) for index, picked in enumerate(row.picks)),
+        rank=None,
+        points=row.points if row.points is not None else provisional.get(str(row.lineup_id)),
+        share=row.share,
+        regret=row.regret,
+    )
+
+
+def _ranked(lineups: Sequence[Lineup]) -> tuple[Lineup, ...]:
+    """Best first, equal points sharing a rank; lineups without points last."""
+    ordered = sorted(
+        lineups,
+        key=lambda lineup: (
+            lineup.points is None,
+            -(lineup.points or 0),
+            lineup.agent.shown,
+            str(lineup.lineup_id),
+        ),
+    )
+    ranked: list[Lineup] = []
+    for place, lineup in enumerate(ordered, start=1):
+        before = ranked[-1] if ranked else None
+        tied = before is not None and before.points == lineup.points
+        rank = None if lineup.points is None else before.rank if tied and before is not None else place
+        ranked.append(replace(lineup, rank=rank))
+    return tuple(ranked)

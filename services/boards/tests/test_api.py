@@ -1,0 +1,336 @@
+"""The public API of the boards, on a real database."""
+
+from __future__ import annotations
+
+import pytest
+
+from boards.domain import handle
+from boards.tools import interval_document
+from common import events as ev
+
+
+def weeks_of(script, agents, numbers, **how):
+    return [pair for number in numbers for pair in script.Week(number).told(agents, **how)]
+
+
+def registered(agents):
+    return [pair for agent in agents for pair in agent.told()]
+
+
+async def get(service, path, status=200):
+    answer = await service.client.get(path)
+    assert answer.status_code == status, answer.text
+    if status >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+    return answer.json()
+
+
+@pytest.mark.rule("B1", "A4")
+async def test_the_model_board_pools_all_lineups_and_names_no_agent_and_no_word(start, script, tell):
+    agents = [
+        script.Agent("alice", "openai/gpt-5"),
+        script.Agent("sneaky-name", "openai/gpt-5", claimed=False),
+        script.Agent("carol", "anthropic/claude"),
+    ]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        answer = await service.client.get("/api/v1/boards/models")
+        rows = {row["label"]: row for row in answer.json()["rows"]}
+        assert set(rows) == {"model:openai/gpt-5", "model:anthropic/claude"}
+        assert rows["model:openai/gpt-5"]["counts"] == [2, 2]
+        assert rows["model:openai/gpt-5"]["lineups"] == 4
+        for text in ("alice", "sneaky", "says at", handle(agents[1].id)):
+            assert text not in answer.text
+
+
+@pytest.mark.rule("B1", "A5")
+async def test_the_agent_board_ranks_claimed_agents_by_name_and_follows_the_claim_as_it_stands_now(start, script, tell):
+    best = script.Agent("best", "m", skill=15_000)
+    late = script.Agent("late", "m", claimed=False, skill=9_000)
+    house = script.Agent("house-1", "m", marks=script.COHORT, skill=12_000)
+    agents = [best, late, house]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2, 3, 4)))
+        board = await get(service, "/api/v1/boards/agents")
+        assert [(row["rank"], row["label"]) for row in board["rows"]] == [(1, "agent:best"), (2, "agent:house-1")]
+        assert board["rows"][1]["marks"][:2] == ["HOUSE", "cohort"]
+        assert board["rows"][0]["name"] == "best"
+        assert board["rows"][0]["model"] == "m"
+
+        await tell(service, [(late.state(ev.AgentClaimed, claimed=True), 2)])
+        board = await get(service, "/api/v1/boards/agents")
+        arrived = next(row for row in board["rows"] if row["label"] == "agent:late")
+        assert arrived["contests"] == ["2017-W01", "2017-W02", "2017-W03", "2017-W04"]
+
+        await tell(service, [(late.state(ev.AgentReleased), 3)])
+        board = await get(service, "/api/v1/boards/agents")
+        assert "agent:late" not in [row["label"] for row in board["rows"]]
+
+
+@pytest.mark.rule("A9")
+async def test_an_agent_with_no_locked_lineup_appears_nowhere(start, script, tell):
+    absent = script.Agent("absent", "only-model")
+    playing = script.Agent("playing", "m")
+    week, following = script.Week(1), script.Week(2)
+    async with start("boards") as service:
+        await tell(service, [*registered([absent, playing]), *week.told([playing])])
+        # Its lineup is known but its contest is not locked yet: events of one stream may come in any order.
+        await tell(service, [(following.opened(), 1), (following.lineup(absent), 1)])
+        for path in ("/api/v1/boards/agents", "/api/v1/boards/models", "/", "/agents", "/models", "/contests"):
+            assert "absent" not in (await service.client.get(path)).text, path
+            assert "only-model" not in (await service.client.get(path)).text, path
+        await get(service, "/api/v1/agents/absent", 404)
+        await get(service, f"/api/v1/agents/{handle(absent.id)}", 404)
+        await get(service, "/api/v1/models/only-model", 404)
+        await get(service, "/api/v1/agents/playing")
+        await tell(service, [(following.locked(1), 2)])
+        await get(service, "/api/v1/agents/absent")
+
+
+@pytest.mark.rule("A10")
+async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(start, script, tell):
+    hidden = script.Agent("HiddenName", "m", claimed=False)
+    unchecked = script.Agent("UncheckedName", "m", name_state=None)
+    flagged = script.Agent("FlaggedName", "m", name_state=ev.State.FLAGGED)
+    other = script.Agent("clear", "m")
+    agents = [hidden, unchecked, flagged, other]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        lineups = await get(service, "/api/v1/contests/2017-W01/lineups")
+        names = {lineup["agent"]["name"] for lineup in lineups["lineups"]}
+        assert names == {handle(hidden.id), handle(unchecked.id), handle(flagged.id), "clear"}
+        surfaces = [
+            "/", "/contests", "/contests/2017-W01", "/models", "/models/m", "/agents", "/agents/clear",
+            *(f"/agents/{handle(agent.id)}" for agent in agents[:3]),
+            "/api/v1/boards/models", "/api/v1/boards/agents", "/api/v1/models/m", "/api/v1/agents/clear",
+            "/api/v1/contests/2017-W01/lineups", "/api/v1/contests/2017-W01/results",
+            *(f"/api/v1/agents/{handle(agent.id)}" for agent in agents[:3]),
+        ]  # fmt: skip
+        for path in surfaces:
+            answer = await service.client.get(path)
+            assert answer.status_code == 200, path
+            for agent in agents[:3]:
+                assert agent.name not in answer.text, path
+                assert str(agent.id) not in answer.text, path
+        for agent in agents[:3]:
+            missing = await service.client.get(f"/api/v1/agents/{agent.name}")
+            assert missing.status_code == 404
+            assert agent.name not in missing.text
+            assert (await service.client.get(f"/agents/{agent.name}")).status_code == 404
+
+
+@pytest.mark.rule("M1", "C8")
+async def test_nothing_of_the_entries_shows_before_the_lock_and_everyones_picks_and_scores_after(start, script, tell):
+    claimed, unclaimed = script.Agent("alice", "m"), script.Agent("bob", "m", claimed=False)
+    agents, week = [claimed, unclaimed], script.Week(1)
+    paths = [f"/api/v1/contests/{week.contest}/{view}" for view in ("lineups", "results", "optimal")]
+    async with start("boards") as service:
+        await tell(service, [*registered(agents), (week.opened(), 1)])
+        empty = [(await service.client.get(path)).text for path in [*paths, "/contests/2017-W01", "/", "/contests"]]
+        await tell(service, [(week.lineup(agent), 1) for agent in agents])
+        for path in paths:
+            problem = await get(service, path, 409)
+            assert problem["code"] == "contest-not-locked"
+            assert problem["locks_at"] == "2017-09-10T17:00:00Z"
+        full = [(await service.client.get(path)).text for path in [*paths, "/contests/2017-W01", "/", "/contests"]]
+        assert empty == full, "what is answered before the lock must not depend on the entries"
+
+        await tell(service, [(week.locked(2), 2)])
+        results = await get(service, paths[1])
+        assert (results["state"], results["entries"], len(results["lineups"])) == ("locked", 2, 2)
+        assert {lineup["points"] for lineup in results["lineups"]} == {None}
+
+        await tell(service, [(week.scores(agents, 5), 5), (week.scores(agents, 2), 2)])
+        results = await get(service, paths[1])
+        assert results["state"] == "provisional"
+        by_name = {lineup["agent"]["name"]: lineup for lineup in results["lineups"]}
+        assert by_name["alice"]["points"] == week.points(claimed) * 5 // 10
+        assert by_name[handle(unclaimed.id)]["points"] == week.points(unclaimed) * 5 // 10
+        assert (await get(service, paths[2], 409))["code"] == "contest-not-settled"
+
+        await tell(service, [(event, 1) for event in week.results(agents)])
+        results = await get(service, paths[1])
+        assert (results["state"], results["settlement"]) == ("final", 1)
+        assert {player["player_id"]: player["points"] for player in results["players"]} == week.player_points()
+        for agent in agents:
+            lineup = next(found for found in results["lineups"] if found["lineup"] == str(week.lineup_id(agent)))
+            assert lineup["points"] == week.points(agent)
+            assert lineup["share"] == week.points(agent) * 10**6 // 25_001
+            assert lineup["regret"] == 25_001 - week.points(agent)
+            assert [pick["slot"] for pick in lineup["picks"]] == ["QB", "RB1", "WR1", "FLEX", "DST"]
+        assert [lineup["rank"] for lineup in results["lineups"]] == [1, 2]
+        optimal = await get(service, paths[2])
+        assert (optimal["points"], optimal["price"]) == (25_001, 49_900)
+        assert sorted(player["player_id"] for player in optimal["players"]) == ["DST-1", "QB-1", "RB-1", "TE-1", "WR-1"]
+
+
+@pytest.mark.rule("M2", "M5", "A5")
+async def test_words_are_shown_only_where_locked_claimed_now_and_cleared_else_the_first_reason(start, script, tell):
+    cleared, flagged = script.Agent("alice", "m"), script.Agent("bob", "m")
+    waiting, unclaimed = script.Agent("carol", "m"), script.Agent("dave", "m", claimed=False)
+    agents, week = [cleared, flagged, waiting, unclaimed], script.Week(1)
+    async with start("boards") as service:
+        await tell(service, [*registered(agents), *week.told(agents, words=False)])
+        await tell(service, [(week.judged(cleared), 1), (week.released(cleared), 2)])
+        await tell(service, [(week.judged(unclaimed), 1), (week.released(unclaimed), 2)])
+        await tell(service, [(week.judged(flagged, ev.State.FLAGGED), 1)])
+
+        async def theses():
+            found = (await get(service, "/api/v1/contests/2017-W01/lineups"))["lineups"]
+            return {lineup["agent"]["name"]: lineup["thesis"] for lineup in found}, found
+
+        by_name, lineups = await theses()
+        assert by_name == {
+            "alice": {"text": "alice says at /thesis", "withheld": None},
+            "bob": {"text": None, "withheld": "flagged"},
+            "carol": {"text": None, "withheld": "not checked yet"},
+            handle(unclaimed.id): {"text": None, "withheld": "unclaimed"},
+        }
+        of_alice = next(lineup for lineup in lineups if lineup["agent"]["name"] == "alice")
+        assert of_alice["picks"][3]["rationale"]["text"] == "alice says at /picks/3/rationale"
+        assert of_alice["picks"][3]["main_factor"]["text"] == "alice says at /picks/3/main_factor"
+        page = (await service.client.get("/contests/2017-W01")).text
+        assert "alice says at /thesis" in page
+        assert "dave says" not in page
+        for reason in ("unclaimed", "flagged", "not checked yet"):
+            assert reason in page
+
+        await tell(service, [(unclaimed.state(ev.AgentClaimed, claimed=True), 2)])
+        by_name, _ = await theses()
+        assert by_name["dave"]["text"] == "dave says at /thesis", "kept all along, published once claimed"
+        await tell(service, [(cleared.state(ev.AgentReleased, claimed=False), 3)])
+        by_name, _ = await theses()
+        assert by_name[handle(cleared.id)] == {"text": None, "withheld": "unclaimed"}
+
+
+@pytest.mark.rule("B2", "B8", "A8")
+async def test_the_control_cohort_is_a_table_of_its_own_and_references_are_marked(start, script, tell):
+    agents = [
+        script.Agent("house-a", "openai/gpt-5", marks=script.COHORT, skill=14_000),
+        script.Agent("house-b", "anthropic/claude", marks=script.COHORT, skill=6_000),
+        script.Agent("byo", "openai/gpt-5", skill=3_000),
+        script.Agent("random", "reference/random-legal", marks=script.REFERENCE, skill=1_000),
+    ]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, range(1, 6)))
+        board = await get(service, "/api/v1/boards/models")
+        cohort = {row["label"]: row for row in board["cohort"]["rows"]}
+        assert set(cohort) == {"cohort:openai/gpt-5", "cohort:anthropic/claude"}
+        assert cohort["cohort:openai/gpt-5"]["counts"] == [1] * 5
+        assert board["cohort"]["winner"] == "cohort:openai/gpt-5"
+        assert board["cohort"]["verdict"].startswith("openai/gpt-5 leads")
+        assert board["observational"] is True
+        pooled = {row["label"]: row for row in board["rows"]}
+        assert pooled["model:openai/gpt-5"]["counts"] == [2] * 5
+        assert pooled["model:openai/gpt-5"]["marks"] == []
+        assert pooled["model:reference/random-legal"]["marks"] == ["HOUSE", "reference"]
+        page = (await service.client.get("/models")).text
+        assert page.index("Control cohort") < page.index("observational")
+
+
+@pytest.mark.rule("B9", "B3", "B4")
+@pytest.mark.parametrize("metric", ["points", "share"])
+async def test_a_reader_can_draw_every_interval_again_from_the_json(start, script, tell, metric):
+    agents = [script.Agent(f"agent-{number}", f"model-{number % 2}") for number in range(4)]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (3, 1, 2)))
+        models = await get(service, f"/api/v1/boards/models?metric={metric}")
+        by_agent = await get(service, f"/api/v1/boards/agents?metric={metric}&season=2017")
+        rows = models["rows"] + by_agent["rows"]
+        assert len(rows) == 6
+        for row in rows:
+            again = interval_document(row["label"], row["sums"], row["counts"])
+            assert {key: row[key] for key in ("mean", "low", "high", "weeks")} == {
+                key: again[key] for key in ("mean", "low", "high", "weeks")
+            }
+            assert row["contests"] == ["2017-W01", "2017-W02", "2017-W03"]
+        assert models["method"]["version"] == "1"
+        assert len(models["method"]["hash"]) == 64
+
+
+@pytest.mark.rule("B5")
+async def test_a_row_of_one_week_stands_last_with_both_marks(start, script, tell):
+    steady, new = script.Agent("steady", "m", skill=5_000), script.Agent("new", "m", skill=25_000)
+    never = script.Agent("never-settled", "m")
+    async with start("boards") as service:
+        await tell(service, registered([steady, new, never]) + weeks_of(script, [steady], (1, 2, 3, 4)))
+        await tell(service, weeks_of(script, [steady, new], (5,)))
+        sixth = script.Week(6)
+        await tell(service, [(sixth.opened(), 1), (sixth.locked(1), 2), (sixth.lineup(never), 1)])
+        rows = (await get(service, "/api/v1/boards/agents"))["rows"]
+        assert [row["name"] for row in rows] == ["steady", "never-settled", "new"] or [
+            row["name"] for row in rows
+        ] == ["steady", "new", "never-settled"]
+        by_name = {row["name"]: row for row in rows}
+        assert by_name["new"]["marks"] == ["no interval yet", "small sample"]
+        assert (by_name["new"]["rank"], by_name["new"]["mean"], by_name["new"]["weeks"]) == (None, None, 1)
+        assert by_name["never-settled"]["weeks"] == 0
+
+
+async def test_a_lineup_keeps_the_model_of_its_revision(start, script, tell):
+    agent, week = script.Agent("alice", "new-model"), script.Week(1)
+    async with start("boards") as service:
+        settled = [
+            event.model_copy(update={"model": "old-model"}) if isinstance(event, ev.LineupSettled) else event
+            for event in week.results([agent])
+        ]
+        await tell(service, [*registered([agent]), (week.opened(), 1), (week.locked(1), 2)])
+        await tell(service, [(week.lineup(agent, model="old-model"), 1), *[(event, 1) for event in settled]])
+        rows = (await get(service, "/api/v1/boards/models"))["rows"]
+        assert [row["label"] for row in rows] == ["model:old-model"]
+        history = await get(service, "/api/v1/agents/alice")
+        assert history["agent"]["model"] == "new-model"
+        assert history["lineups"][0]["model"] == "old-model"
+        assert (await get(service, "/api/v1/models/old-model"))["weeks"][0]["settled"] == 1
+
+
+async def test_a_model_with_slashes_has_a_page_and_a_document(start, script, tell):
+    agents = [script.Agent("alice", "openai/gpt-5/mini"), script.Agent("h", "openai/gpt-5/mini", marks=script.COHORT)]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        history = await get(service, "/api/v1/models/openai/gpt-5/mini")
+        assert [week["lineups"] for week in history["weeks"]] == [2, 2]
+        assert [week["cohort_lineups"] for week in history["weeks"]] == [1, 1]
+        assert history["seasons"][0]["points"]["label"] == "model:openai/gpt-5/mini"
+        assert history["cohort"][0]["share"]["label"] == "cohort:openai/gpt-5/mini"
+        assert (await service.client.get("/models/openai/gpt-5/mini")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/api/v1/contests/2031-W01/lineups", 404, "contest-unknown"),
+        ("/api/v1/contests/2031-W01/results", 404, "contest-unknown"),
+        ("/api/v1/contests/2031-W01/optimal", 404, "contest-unknown"),
+        ("/api/v1/contests/%00/optimal", 404, "contest-unknown"),
+        ("/api/v1/agents/nobody", 404, "agent-unknown"),
+        ("/api/v1/agents/unclaimed-aaaaaaaaaaaa", 404, "agent-unknown"),
+        ("/api/v1/agents/a%00b", 404, "agent-unknown"),
+        ("/api/v1/models/no/such", 404, "model-unknown"),
+        ("/api/v1/boards/models?metric=luck", 422, "metric-unknown"),
+        ("/api/v1/boards/agents?season=1999", 404, "season-unknown"),
+        ("/api/v1/boards/agents?season=soon", 422, "invalid-request"),
+    ],
+)
+async def test_what_is_not_there_is_a_clear_problem(start, script, tell, path, status, code):
+    async with start("boards") as service:
+        await tell(service, [(script.Week(1).opened(), 1)])
+        problem = await get(service, path, status)
+        assert problem["code"] == code
+        assert problem["detail"]
+
+
+async def test_empty_boards_say_so(start):
+    async with start("boards") as service:
+        board = await get(service, "/api/v1/boards/models")
+        assert (board["season"], board["rows"], board["cohort"]["rows"]) == (None, [], [])
+        assert board["verdict"] == "No winner: nothing is settled yet."
+        for path in ("/", "/contests", "/models", "/agents", "/method", "/rules"):
+            assert (await service.client.get(path)).status_code == 200, path
+
+
+async def test_only_an_operator_may_rebuild_or_ask_for_the_digest(start):
+    async with start("boards") as service:
+        assert (await service.client.get("/operator/api/v1/boards/digest")).status_code == 401
+        assert (await service.client.post("/operator/api/v1/boards/rebuild")).status_code == 401
+        assert (await service.operator.post("/operator/api/v1/boards/rebuild")).json()["contests"] == 0
