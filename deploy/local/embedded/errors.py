@@ -36,3 +36,7 @@ class ProcessFailed(StackError):
 
 class Unreadable(StackError):
     """PostgreSQL's unprivileged account cannot reach a directory that it needs."""
+
+
+class Interrupted(StackError):
+    """SIGINT, SIGTERM or SIGHUP ended the stack while its user was busy with something else than waiting."""

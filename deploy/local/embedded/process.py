@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -174,15 +174,15 @@ def exit_words(code: int) -> str:
     return f"ended with exit code {code}"
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that was free a moment ago.
+def free_port(avoid: Collection[int] = ()) -> int:
+    """A TCP port of 127.0.0.1 that was free a moment ago, none of ``avoid``.
 
     It lies below the range from which systems take ports for outgoing connections: a server that is started
     again must not find one of those on its port.
     """
     for _ in range(1000):
         port = secrets.randbelow(12_000) + 20_000
-        if is_port_free(port):
+        if port not in avoid and is_port_free(port):
             return port
     raise StackError("no free port found between 20000 and 32000")
 
