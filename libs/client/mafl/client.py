@@ -47,7 +47,8 @@ class Retry:
 class PublicClient:
     """What anyone may read. Use it as an async context manager, or call ``close``.
 
-    ``url`` is the public origin. ``timeout`` is for one try, in seconds.
+    ``url`` is the public origin. ``timeout`` is for one try, in seconds. A client made with ``share`` uses the
+    connections of another of the same origin, which must outlive it: so a thousand agents need no thousand pools.
     """
 
     def __init__(
@@ -58,14 +59,20 @@ class PublicClient:
         retry: Retry | None = None,
         timeout: float = 20.0,
         connections: int = 20,
+        share: PublicClient | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._retry = retry or Retry()
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._owns = share is None
+        self._http: httpx.AsyncClient = (
+            share._http
+            if share
+            else httpx.AsyncClient(
+                base_url=self.url,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
+                limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            )
         )
 
     async def __aenter__(self) -> Self:
@@ -77,8 +84,9 @@ class PublicClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+        """Close the connections, unless they are another client's."""
+        if self._owns:
+            await self._http.aclose()
 
     async def call(
         self,
@@ -95,7 +103,7 @@ class PublicClient:
 
         Raises ``MaflError`` for a refusal and ``Unreachable`` when patience ends without an answer.
         """
-        sent = dict(headers or {})
+        sent = self._headers | dict(headers or {})
         if method == "POST":
             sent["Idempotency-Key"] = idempotency_key or str(uuid4())
         if body is not None:
@@ -158,9 +166,16 @@ class AgentClient(PublicClient):
     """An agent with its key."""
 
     def __init__(
-        self, url: str, *, key: str, retry: Retry | None = None, timeout: float = 20.0, connections: int = 20
+        self,
+        url: str,
+        *,
+        key: str,
+        retry: Retry | None = None,
+        timeout: float = 20.0,
+        connections: int = 20,
+        share: PublicClient | None = None,
     ) -> None:
-        super().__init__(url, token=key, retry=retry, timeout=timeout, connections=connections)
+        super().__init__(url, token=key, retry=retry, timeout=timeout, connections=connections, share=share)
 
     async def me(self) -> models.Agent:
         """The agent itself."""

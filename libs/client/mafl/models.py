@@ -94,19 +94,20 @@ class Check(Answer):
 
 
 class PlayerPoints(Answer):
-    """What a player of the pool scored, in hundredths."""
+    """What a player of the pool scored, in hundredths; ``None`` before any score is known."""
 
     player_id: str
-    points: int
+    points: int | None = None
 
 
 class Results(Answer):
-    """The public results of a locked contest. ``state`` is ``final`` once it is settled."""
+    """The public results of a locked contest. ``state`` is ``locked``, then ``provisional``, then ``final``."""
 
     contest: str
     state: str
     players: tuple[PlayerPoints, ...]
     lineups: tuple[dict[str, Any], ...] = ()
+    optimal: dict[str, Any] | None = None
 
 
 class Settled(Answer):

@@ -1,0 +1,117 @@
+"""``mafl contest``: import a week's salaries, open it, lock it, list all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mafl.cli.operator import DEFAULT_STATE, State, operate, read_file
+from mafl.cli.output import CommandError, Json, emit, err, examples
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+group = typer.Typer(
+    name="contest", help="Import a week's salaries, open a contest, lock it, list all.", no_args_is_help=True
+)
+
+Contest = Annotated[str, typer.Argument(help="A contest's id, such as 2017-W04.")]
+
+
+def install(app: typer.Typer) -> None:
+    """Add the group to the command line."""
+    app.add_typer(group)
+
+
+@group.command(
+    "import",
+    epilog=examples(
+        "mafl contest import data/pool_2017_dk.csv.gz --season 2017 --week 4",
+        "mafl contest import DKSalaries.csv --dry-run --json",
+    ),
+)
+def import_(
+    file: Annotated[Path, typer.Argument(help="Salary file, CSV or gzip.")],
+    season: Annotated[int | None, typer.Option(help="Only this season of the file.")] = None,
+    week: Annotated[int | None, typer.Option(help="Only this week of the file.")] = None,
+    ruleset: Annotated[
+        str | None, typer.Option(help="Ruleset of the contests; the default one where not given.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report what an import would do; needs no server.")
+    ] = False,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Import salaries as contests: every week of the file, or one. All or nothing, and nothing is guessed.
+
+    The report counts the rows that are offered and lists every row that is not, with the reason.
+    """
+    content = read_file(file)
+    if dry_run:
+        report = _dry(content, season, week, ruleset)
+    else:
+        with err().status(f"importing {file.name}"):
+            report = operate(
+                state, lambda client: client.import_contests(content, season=season, week=week, ruleset=ruleset)
+            )
+    emit(report, json, lambda console: _show_report(console, report, file.name))
+
+
+def _dry(content: bytes, season: int | None, week: int | None, ruleset: str | None) -> Any:
+    try:
+        from contests import imports, rulesets
+    except ImportError as error:
+        raise CommandError("not-installed", "This needs the contests service beside the client", str(error)) from error
+    try:
+        rules = rulesets.load(ruleset) if ruleset else None
+        return imports.report(content, season, week, ruleset=rules)
+    except (ValueError, LookupError) as error:
+        raise CommandError("import-malformed", "The file cannot be imported", str(error)) from error
+
+
+def _show_report(console: Console, report: Any, name: str) -> None:
+    weeks = report.get("weeks") or [report]
+    for week in weeks:
+        console.print(
+            f"[bold]{week['contest']}[/] locks {week['locks_at']}: {week['offered']} of {week['rows']} rows offered, "
+            f"{len(week['unmatched'])} unmatched, {len(week['refused'])} refused, {len(week['games'])} games"
+        )
+        for kind in ("unmatched", "refused"):
+            for row in week[kind][:20]:
+                console.print(f"  {kind} line {row['line']}: {row.get('name', '')} {row['reason']}", markup=False)
+            if len(week[kind]) > 20:
+                console.print(f"  … and {len(week[kind]) - 20} more {kind}; --json has them all")
+
+
+@group.command("open", epilog=examples("mafl contest open 2017-W04"))
+def open_(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) -> None:
+    """Let a contest take lineups."""
+    answer = operate(state, lambda client: client.open(contest))
+    emit(answer, json, lambda console: console.print(f"{contest} is open; it locks at {answer.get('locks_at')}"))
+
+
+@group.command("lock", epilog=examples("mafl contest lock 2017-W04"))
+def lock(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) -> None:
+    """Lock a contest whose time has come. MAFL does so by itself; this is for when it did not."""
+    answer = operate(state, lambda client: client.lock(contest))
+    emit(answer, json, lambda console: console.print(f"{contest} is locked with {answer.get('entries', '?')} lineups"))
+
+
+@group.command("list", epilog=examples("mafl contest list", "mafl contest list --json"))
+def list_(state: State = DEFAULT_STATE, json: Json = False) -> None:
+    """All contests with their state, lock and totals."""
+    answer = operate(state, lambda client: client.operator_contests())
+
+    def show(console: Console) -> None:
+        from rich.table import Table
+
+        table = Table("contest", "state", "locks at", "players", "lineups", box=None)
+        for row in answer["contests"]:
+            cells = (row.get(key, "") for key in ("contest", "state", "locks_at", "players", "lineups"))
+            table.add_row(*map(str, cells))
+        console.print(table if answer["contests"] else "no contests yet: `mafl contest import FILE` makes some")
+
+    emit(answer, json, show)

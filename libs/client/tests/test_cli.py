@@ -1,0 +1,238 @@
+"""The ``mafl`` command without a server: help, the numbers made again, and how it fails."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+DATA = ROOT / "data"
+
+COMMANDS = [
+    "",
+    "up",
+    "demo",
+    "status",
+    "settle",
+    "contest",
+    "contest import",
+    "contest open",
+    "contest lock",
+    "contest list",
+    "stats import",
+    "agent list",
+    "agent claim",
+    "agent release",
+    "agent mark",
+    "interval",
+    "optimal",
+    "score",
+    "moderation check",
+]
+
+PLAYERS = """player_id,name,position,team,price,points
+q1,Q One,QB,PIT,6000,20.5
+q2,Q Two,QB,SEA,7000,30
+r1,R One,RB,PIT,8000,25
+r2,R Two,RB,SEA,4000,10
+r3,R Three,RB,CLE,5000,9.99
+w1,W One,WR,PIT,7000,18
+w2,W Two,WR,SEA,4000,12
+w3,W Three,WR,CLE,3000,-0.5
+w4,W Four,WR,HOU,3500,7
+t1,T One,TE,PIT,3000,6
+d1,PIT,DST,PIT,2500,8
+"""
+
+
+def mafl(
+    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, typed: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The command as a person runs it, in a process of its own."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MAFL_")}
+    return subprocess.run(
+        [sys.executable, "-m", "mafl", *arguments],
+        capture_output=True,
+        text=True,
+        input=typed,
+        cwd=cwd or ROOT,
+        env={**clean, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})},
+        timeout=60,
+    )
+
+
+def document(done: subprocess.CompletedProcess[str]) -> Any:
+    """The one JSON document on standard output, whatever went to standard error."""
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    done = mafl(*command.split(), "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"Usage: mafl {command}".rstrip() in done.stdout
+    if command and command != "contest":
+        assert "Examples" in done.stdout
+        assert "--json" in done.stdout
+
+
+def test_help_comes_at_once_because_nothing_heavy_is_loaded() -> None:
+    program = (
+        "import sys, mafl.cli; heavy = {'httpx', 'pydantic', 'numpy', 'ortools', 'embedded.stack', 'house', 'fastapi'}"
+        "; print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.rule("B4")
+def test_an_interval_is_drawn_again_from_its_label_to_the_last_digit() -> None:
+    done = mafl("interval", "model:openai/gpt-5", "--sums", "119117,469573", "--counts", "9,37", "--json")
+    assert document(done) == {
+        "label": "model:openai/gpt-5",
+        "mean": 12797.608695652174,
+        "low": 12691.162162162162,
+        "high": 13235.222222222223,
+        "weeks": 2,
+        "marks": ["small sample"],
+    }
+
+
+@pytest.mark.rule("B5")
+def test_one_week_has_no_mean_and_says_so() -> None:
+    found = document(mafl("interval", "agent:alice", "--sums", "12000", "--counts", "1", "--json"))
+    assert (found["mean"], found["low"], found["high"]) == (None, None, None)
+    assert "no interval yet" in found["marks"]
+    assert "1 week: no interval yet" in mafl("interval", "agent:alice", "--sums", "12000", "--counts", "1").stdout
+
+
+@pytest.mark.rule("S2")
+def test_the_optimum_of_a_file_is_proven_and_the_best_are_listed(tmp_path: Path) -> None:
+    file = tmp_path / "week.csv"
+    file.write_text(PLAYERS)
+    found = document(mafl("optimal", str(file), "--best", "3", "--json"))
+    assert found["certified"] is True
+    assert found["players"] == sorted(found["players"])
+    assert found["best"][0]["players"] == found["players"]
+    assert [one["points"] for one in found["best"]] == sorted((one["points"] for one in found["best"]), reverse=True)
+    assert found["price"] <= 50_000
+    people = mafl("optimal", str(file))
+    assert f"{found['points'] / 100:.2f} points" in people.stdout
+
+
+def test_a_broken_pool_is_refused_with_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "week.csv"
+    file.write_text(PLAYERS.replace("q2,Q Two,QB,SEA,7000", "q2,Q Two,QB,SEA,seven"))
+    done = mafl("optimal", str(file), "--json")
+    assert done.returncode == 1
+    problem = document(done)
+    assert problem["code"] == "bad-input"
+    assert "line 3, column price" in problem["detail"]
+    assert "line 3, column price" in done.stderr
+
+
+@pytest.mark.rule("S1")
+def test_a_season_of_statistics_gets_its_points() -> None:
+    done = mafl("score", str(DATA / "weekly_stats_2017.csv.gz"))
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    bell = next(row for row in rows if row["player_id"] == "00-0030496" and row["week"] == "1")
+    assert (len(rows), bell["points"]) == (6122, "7.70")
+    same = document(mafl("score", str(DATA / "weekly_stats_2017.csv.gz"), "--json"))
+    assert same["rows"] == rows
+
+
+def test_an_unknown_scoring_is_named_with_those_that_exist() -> None:
+    problem = document(mafl("score", str(DATA / "weekly_stats_2017.csv.gz"), "--scoring", "nope", "--json"))
+    assert "draftkings-classic-1" in problem["detail"]
+
+
+@pytest.mark.rule("C11")
+def test_an_import_can_be_tried_without_a_server() -> None:
+    file = str(DATA / "pool_2017_dk.csv.gz")
+    found = document(mafl("contest", "import", file, "--dry-run", "--season", "2017", "--week", "4", "--json"))
+    assert found["contest"] == "2017-W04"
+    assert found["locks_at"] == "2017-10-01T17:00:00Z"
+    assert found["rows"] == found["offered"] + len(found["unmatched"]) + len(found["refused"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["interval", "x", "--sums", "1,a", "--counts", "1,1"], "bad-input"),
+        (["interval", "x", "--sums", "1,2", "--counts", "1"], "bad-input"),
+        (["optimal", "/nowhere/week.csv"], "bad-input"),
+        (["contest", "import", "/nowhere/week.csv"], "file-unreadable"),
+        (["contest", "list"], "no-stack"),
+        (["settle", "2017-W04"], "no-stack"),
+        (["agent", "list"], "no-stack"),
+        (["status"], "no-stack"),
+    ],
+)
+def test_a_failure_is_one_problem_document_and_a_sentence(arguments: list[str], code: str, tmp_path: Path) -> None:
+    done = mafl(*arguments, "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert document(done)["code"] == code
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+    plain = mafl(*arguments, cwd=tmp_path)
+    assert (plain.returncode, plain.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", [["interval", "x"], ["demoo"], ["settle"], ["contest", "import"]])
+def test_a_wrong_call_exits_with_two(arguments: list[str]) -> None:
+    done = mafl(*arguments, "--json")
+    assert done.returncode == 2
+    assert document(done)["code"] == "usage"
+    assert "Usage: mafl" in done.stderr
+
+
+def test_an_operator_elsewhere_is_named_by_the_environment(tmp_path: Path) -> None:
+    """Nobody listens at that port; the command says which address it tried, and not the token."""
+    elsewhere = {"MAFL_OPERATOR_URL": "http://127.0.0.1:9", "MAFL_OPERATOR_TOKEN": "mafl_op_secret"}
+    started = time.monotonic()
+    done = mafl("status", "--json", env=elsewhere, cwd=tmp_path)
+    assert time.monotonic() - started < 10
+    assert document(done)["code"] == "unreachable"
+    assert "http://127.0.0.1:9" in done.stderr
+    assert "mafl_op_secret" not in done.stderr + done.stdout
+
+
+def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "stack.json").write_text("{")
+    done = mafl("contest", "list", "--state", str(tmp_path), "--json")
+    assert document(done)["code"] == "state-unreadable"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--season", "1999"], "no season 1999"),
+        (["--weeks", "40"], "has 17 weeks, so not 40"),
+        (["--data", "/nowhere"], "no season 2017 in /nowhere"),
+    ],
+)
+def test_a_season_that_cannot_be_played_is_refused_before_anything_starts(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    done = mafl("demo", "--exit", "--free-ports", "--state", str(tmp_path / "state"), *arguments)
+    assert done.returncode == 1
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_is_read_by_nobody_is_no_error() -> None:
+    command = f"{sys.executable} -m mafl score {DATA / 'weekly_stats_2017.csv.gz'} | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.startswith("season,week")
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

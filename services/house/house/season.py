@@ -1,0 +1,412 @@
+"""Plays a season from salary and statistics files: the operator's part and the agents', through the public gateway.
+
+Each step asks first what is already so, and each submission carries a key made of what it is about. So any
+service may die and come back meanwhile: calls are made again and have their effect once, and the boards at the
+end are the same.
+
+The agents share what they read (contest, pool, results are the same for all), and submit each for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gzip
+import hmac
+import io
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from house import solver
+from house.numbers import Week
+from house.roster import FIELD, SIMULATED, Member
+from house.strategies import Entry, Strategy, Style, play
+from mafl import models
+from mafl.client import AgentClient, OperatorClient, PublicClient, Retry, register
+from mafl.errors import MaflError
+
+T = TypeVar("T")
+
+EASTERN = ZoneInfo("America/New_York")
+BEFORE_LOCK = timedelta(hours=48)
+"""How long before its lock a contest is opened."""
+AFTER_SUNDAY = timedelta(hours=12)
+"""From the lock to when Sunday's games are over."""
+AFTER_LAST = timedelta(hours=12)
+"""From the last kickoff to when statistics are final."""
+
+AT_ONCE = 8
+"""How many agents submit at the same time."""
+
+PATIENCE = 120.0
+"""Seconds that a step may take, with services dying and coming back meanwhile."""
+
+_NOT_YET = frozenset({"lineups-missing", "contest-not-locked", "not-locked", "contest-unknown", "not-found", "busy"})
+"""What settlement says while events are still on their way to it."""
+
+
+class SeasonError(Exception):
+    """The season cannot be played, or does not go on; the message says what to look at."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """The two files of a season and what they say of its weeks."""
+
+    season: int
+    pool: bytes
+    statistics: bytes
+    weeks: tuple[int, ...]
+    sunday_games: frozenset[str]
+
+
+def seasons_in(data: Path) -> list[int]:
+    """The seasons for which the directory has both a salary and a statistics file."""
+    found = {int(path.name[5:9]) for path in data.glob("pool_[0-9][0-9][0-9][0-9]_dk.csv.gz")}
+    return sorted(season for season in found if (data / f"weekly_stats_{season}.csv.gz").is_file())
+
+
+def read_files(data: Path, season: int, weeks: int | None = None) -> Files:
+    """The files of a season and its weeks, or its first ``weeks``. Raises ``SeasonError`` where there are not as many."""
+    if season not in seasons_in(data):
+        known = ", ".join(map(str, seasons_in(data))) or "none"
+        raise SeasonError(f"no season {season} in {data}: it has {known}")
+    pool = (data / f"pool_{season}_dk.csv.gz").read_bytes()
+    rows = list(_csv(pool))
+    known_weeks = sorted({int(row["week"]) for row in rows})
+    if weeks is not None and not 1 <= weeks <= len(known_weeks):
+        raise SeasonError(f"season {season} has {len(known_weeks)} weeks, so not {weeks}")
+    return Files(
+        season=season,
+        pool=pool,
+        statistics=(data / f"weekly_stats_{season}.csv.gz").read_bytes(),
+        weeks=tuple(known_weeks[:weeks]),
+        sunday_games=frozenset(row["game_id"] for row in rows if row["game_id"] and _is_sunday(row["kickoff"])),
+    )
+
+
+def statistics_of(files: Files, week: int, *, sunday_only: bool) -> bytes:
+    """The rows of a week as CSV; with ``sunday_only`` what is known before Monday's games."""
+    rows = [
+        row
+        for row in _csv(files.statistics)
+        if int(row["week"]) == week and (not sunday_only or row["game_id"] in files.sunday_games)
+    ]
+    if not rows:
+        raise SeasonError(f"the statistics of {files.season} have no row for week {week}")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _csv(content: bytes) -> Iterable[dict[str, str]]:
+    return csv.DictReader(io.StringIO(gzip.decompress(content).decode()))
+
+
+def _is_sunday(kickoff: str) -> bool:
+    return datetime.fromisoformat(kickoff).astimezone(EASTERN).strftime("%A") == "Sunday"
+
+
+@dataclass(frozen=True)
+class WeekDone:
+    """A settled week, as progress reports tell it. Points in hundredths."""
+
+    contest: str
+    lineups: int
+    optimal: int
+    best: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SeasonDone:
+    """A season that was played."""
+
+    season: int
+    weeks: int
+    agents: int
+    lineups: int
+    digest: str
+
+
+@dataclass
+class _Playing:
+    """An agent that has registered."""
+
+    member: Member
+    agent_id: str
+    client: AgentClient
+
+
+@dataclass
+class _Seen:
+    """What the agents have read: everybody's points in the contests that are final, oldest first."""
+
+    contests: list[str] = field(default_factory=list)
+    points: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, results: models.Results) -> None:
+        self.contests.append(results.contest)
+        for player in results.players:
+            if player.points is not None:
+                self.points.setdefault(player.player_id, []).append(player.points)
+
+
+class Season:
+    """A season in play. ``url`` is the public origin, the operator's client reaches the operator's.
+
+    The operator's token also makes the registrations' idempotency keys, which nobody else may guess.
+    ``on_week`` is told of each week as it ends, ``on_step`` of each step as it begins.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        operator_url: str,
+        operator_token: str,
+        files: Files,
+        *,
+        members: Sequence[Member] = FIELD,
+        on_week: Callable[[WeekDone], None] = lambda _: None,
+        on_step: Callable[[str], None] = lambda _: None,
+        retry: Retry | None = None,
+    ) -> None:
+        self._files = files
+        self._members = members
+        self._secret = operator_token.encode()
+        self._on_week, self._on_step = on_week, on_step
+        retry = retry or Retry(patience=PATIENCE, first_pause=0.05, longest_pause=1.0)
+        self._public = PublicClient(url, retry=retry)
+        self._retry = retry
+        self._operator = OperatorClient(operator_url, token=operator_token, retry=retry)
+        self._playing: dict[str, _Playing] = {}
+        self._seen = _Seen()
+        self._submitting = asyncio.Semaphore(AT_ONCE)
+
+    async def play(self) -> SeasonDone:
+        """Play the weeks in order; the digest of the boards when they show the last."""
+        async with self._public, self._operator:
+            await self._import()
+            lineups = 0
+            for week in self._files.weeks:
+                done = await self._week(week)
+                lineups += done.lineups
+                self._on_week(done)
+            self._on_step("boards")
+            await self._names_shown(self._files.weeks[-1])
+            digest = (await self._operator.digest())["digest"]
+            return SeasonDone(self._files.season, len(self._files.weeks), len(self._playing), lineups, digest)
+
+    async def _import(self) -> None:
+        self._on_step("importing salaries")
+        known = {row["contest"] for row in (await self._operator.operator_contests())["contests"]}
+        if not {self._contest(week) for week in self._files.weeks} <= known:
+            await self._operator.import_contests(self._files.pool, season=self._files.season)
+
+    async def _week(self, week: int) -> WeekDone:
+        started, name = time.monotonic(), self._contest(week)
+        contest = await self._public.contest(name)
+        await self._arrivals(week, contest.locks_at)
+        if contest.state in ("imported", "scheduled", "draft"):
+            self._on_step(f"{name} opens")
+            await self._clock(contest.locks_at - BEFORE_LOCK)
+            await self._operator.open(name)
+            contest = await self._public.contest(name)
+        if contest.state == "open":
+            self._on_step(f"{name}: agents submit")
+            await self._submit(week, contest)
+            self._on_step(f"{name} locks")
+            await self._clock(contest.locks_at)
+            await self._until(f"{name} to be locked", lambda: self._is_locked(name))
+        self._on_step(f"{name}: games")
+        results = await self._settle(week, contest.locks_at)
+        self._seen.add(results)
+        points = [lineup["points"] for lineup in results.lineups]
+        optimal = results.optimal or {}
+        return WeekDone(name, len(points), optimal.get("points", 0), max(points, default=0), time.monotonic() - started)
+
+    async def _settle(self, week: int, locks_at: datetime) -> models.Results:
+        name, season = self._contest(week), self._files.season
+        found = await self._final(name)
+        if found is not None:
+            return found
+        await self._clock(locks_at + AFTER_SUNDAY)
+        sunday = statistics_of(self._files, week, sunday_only=True)
+        await self._operator.import_statistics(sunday, season=season, week=week, final=False)
+        await self._clock(await self._last_kickoff(name, locks_at) + AFTER_LAST)
+        final = statistics_of(self._files, week, sunday_only=False)
+        await self._operator.import_statistics(final, season=season, week=week, final=True)
+        self._on_step(f"{name} settles")
+        await self._until(f"{name} to be settled", lambda: self._try_settle(name))
+        return await self._until(f"the boards to show {name}", lambda: self._final(name))
+
+    async def _try_settle(self, name: str) -> models.Settled | None:
+        try:
+            return await self._operator.settle(name)
+        except MaflError as error:
+            if error.code in _NOT_YET:
+                return None
+            raise
+
+    async def _final(self, name: str) -> models.Results | None:
+        try:
+            results = await self._public.results(name)
+        except MaflError as error:
+            # Before the lock, and before its news has reached the boards, there are no results.
+            if error.status in (404, 409):
+                return None
+            raise
+        return results if results.state == "final" else None
+
+    async def _is_locked(self, name: str) -> bool:
+        return (await self._public.contest(name)).state not in ("imported", "open")
+
+    async def _last_kickoff(self, name: str, locks_at: datetime) -> datetime:
+        kickoffs = [player.kickoff for player in (await self._public.pool(name)).players if player.kickoff]
+        return max(kickoffs, default=locks_at)
+
+    async def _clock(self, wanted: datetime) -> None:
+        """Move the clock on, never back: a season that is played on finds it where it was."""
+        if await self._operator.clock() < wanted:
+            await self._operator.move_clock(wanted.astimezone(UTC))
+
+    async def _arrivals(self, week: int, locks_at: datetime) -> None:
+        """Register who joins by this week, and bring marks and claims to what the roster says of it."""
+        newcomers = [member for member in self._members if member.joins <= week and member.name not in self._playing]
+        if newcomers:
+            self._on_step("agents register")
+            # The keys hold for a day, so the clock must stand near the week when they are used.
+            await self._clock(locks_at - BEFORE_LOCK - timedelta(hours=1))
+        for member, playing in zip(newcomers, await self._together(map(self._register, newcomers)), strict=True):
+            self._playing[member.name] = playing
+        known = {agent["id"]: agent for agent in await self._operator.agents()}
+        await self._together(
+            self._as_the_roster_says(playing, known[playing.agent_id], week) for playing in self._playing.values()
+        )
+        if any(any(member.marks.values()) for member in newcomers):
+            await self._until("contests to know the marks", self._marks_known)
+
+    async def _register(self, member: Member) -> _Playing:
+        key = hmac.new(self._secret, member.name.encode(), "sha256").hexdigest()
+        answer = await register(
+            self._public,
+            member.name,
+            member.model,
+            description=SIMULATED,
+            harness=member.harness,
+            idempotency_key=key,
+        )
+        client = AgentClient(self._public.url, key=answer.api_key, retry=self._retry, share=self._public)
+        return _Playing(member, answer.agent.id, client)
+
+    async def _as_the_roster_says(self, playing: _Playing, known: Mapping[str, object], week: int) -> None:
+        member = playing.member
+        marks = {mark for mark, borne in member.marks.items() if borne}
+        if marks != set(known["marks"]):  # type: ignore[call-overload]
+            await self._operator.mark(playing.agent_id, **member.marks)
+        wanted = _claimed(member, week)
+        if wanted and known["status"] == "unclaimed" and member.owner:
+            await self._operator.claim(playing.agent_id, member.owner)
+        if not wanted and known["status"] == "claimed":
+            await self._operator.release(playing.agent_id)
+
+    async def _marks_known(self) -> bool:
+        """Whether contests has heard of the marks: a revision freezes those that contests knows."""
+        answer = await self._operator.operate("GET", "/contests/agents")
+        heard = {agent["agent_id"]: agent["marks"] for agent in answer["agents"]}
+        return all(heard.get(playing.agent_id) == playing.member.marks for playing in self._playing.values())
+
+    async def _submit(self, week: int, contest: models.Contest) -> None:
+        seen = view(contest, await self._public.pool(contest.contest), self._seen.points)
+        await self._together(
+            self._enter(playing, seen) for playing in self._playing.values() if playing.member.plays(week)
+        )
+
+    async def _enter(self, playing: _Playing, week: Week) -> None:
+        member = playing.member
+        async with self._submitting:
+            if member.resubmits:
+                first = play(member.name, Style(Strategy.RANDOM), week)
+                await playing.client.submit(week.contest, first.body(), idempotency_key=f"{week.contest}-1")
+            entry = play(member.name, member.eye, week)
+            await playing.client.submit(week.contest, body(member, entry), idempotency_key=f"{week.contest}-2")
+
+    async def _names_shown(self, week: int) -> None:
+        """Wait until the agent board has every claimed agent that played; a name that moderation flags never comes."""
+        played = {
+            playing.member.name
+            for playing in self._playing.values()
+            if _claimed(playing.member, week) and any(map(playing.member.plays, self._files.weeks))
+        }
+
+        async def shown() -> bool:
+            rows = (await self._public.board("agents", season=self._files.season))["rows"]
+            return {row["name"] for row in rows} == played
+
+        await self._until("the agent board to show who played", shown)
+
+    def _contest(self, week: int) -> str:
+        return f"{self._files.season}-W{week:02}"
+
+    async def _until(self, what: str, ask: Callable[[], Awaitable[T | None]]) -> T:
+        """Ask until there is an answer. Raises ``SeasonError`` after ``PATIENCE`` seconds, saying what was awaited."""
+        pause, give_up = 0.02, time.monotonic() + PATIENCE
+        while time.monotonic() < give_up:
+            answer = await ask()
+            if answer:
+                return answer
+            await asyncio.sleep(pause)
+            pause = min(0.25, pause * 1.5)
+        raise SeasonError(f"waited {PATIENCE:.0f} s in vain for {what}; the services' logs say why")
+
+    @staticmethod
+    async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
+        """All at once; the first failure ends the others."""
+
+        async def one(awaitable: Awaitable[T]) -> T:
+            return await awaitable
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(awaitable)) for awaitable in work]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return [task.result() for task in tasks]
+
+
+def view(contest: models.Contest, pool: models.Pool, points: Mapping[str, Sequence[int]]) -> Week:
+    """What an agent sees of a week: contest, pool and past points, nothing else."""
+    return Week(
+        contest=contest.contest,
+        cap=contest.cap,
+        slots=tuple(solver.Slot(slot.slot, frozenset(slot.positions)) for slot in contest.roster),
+        players=tuple(
+            solver.Player(
+                player.player_id, player.name, frozenset(player.positions), player.team, player.opponent, player.price
+            )
+            for player in pool.players
+        ),
+        past={player: tuple(scored) for player, scored in points.items()},
+    )
+
+
+def body(member: Member, entry: Entry) -> dict[str, object]:
+    """The body that a member submits, with what else it has to say."""
+    made = entry.body()
+    if member.aside:
+        picks = made["picks"]
+        assert isinstance(picks, list)  # noqa: S101 - entry.body() has just made it
+        picks[0]["rationale"] += f" {member.aside}"
+    return made
+
+
+def _claimed(member: Member, week: int) -> bool:
+    released = member.released_from is not None and week >= member.released_from
+    return member.owner is not None and week >= member.claimed_from and not released
