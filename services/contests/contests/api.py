@@ -1,0 +1,312 @@
+"""The routes of contests: thin, each one a command and a document."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import AwareDatetime, BaseModel
+
+from common.problems import InvalidRequest, Problem
+from common.service import Connection, Runtime, RuntimeOf, operator_only
+from contests import commands, documents, imports, rulesets
+from contests.commands import ContestUnknown, LineupMissing, instant
+from contests.domain import CODES, MAX_BODY, lineup_adapter
+from contests.store import Agent, Contest, Store
+
+router = APIRouter()
+operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_only)])
+
+_PRIVATE = {"Cache-Control": "no-store"}
+_REVALIDATED = {"Cache-Control": "no-cache"}
+
+_MOST_POOLS = 64
+
+
+def _lineup_documentation() -> dict[str, Any]:
+    """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
+    rules = rulesets.load()
+    schema = lineup_adapter(rules.limits, rules.projected_score).json_schema()
+    schema["properties"]["picks"]["items"] = schema.pop("$defs")["Pick"]
+    return {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {
+            "422": {"description": f"Every violation at once. Codes: {', '.join(CODES)}"},
+            "409": {"description": "`contest-locked`, `idempotency-key-reused`"},
+        },
+    }
+
+
+_LINEUP = _lineup_documentation()
+
+
+class TooLarge(Problem):
+    status = 413
+    code = "body-too-large"
+    title = "The body is too large"
+
+
+async def _read(request: Request, most: int) -> bytes:
+    """The body, at most so many bytes. It is read before a connection is taken, however slowly it comes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise TooLarge(f"The body may have {most} bytes.", headers={"Connection": "close"}, limit=most)
+    return bytes(body)
+
+
+def _bearer(authorization: Annotated[str, Header()] = "") -> str:
+    scheme, _, key = authorization.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+Key = Annotated[str, Depends(_bearer)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="A random text, new for each new lineup: sent again with the same lineup it gets the first answer.",
+    ),
+]
+
+
+# --- for anyone ---------------------------------------------------------------------------------
+
+
+@router.get("/api/v1/contests")
+async def contests(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
+    """All contests that are or were open, by id."""
+    listed = await Store(connection).contests()
+    now = await runtime.clock.now(connection)
+    return JSONResponse({"contests": [documents.brief(contest, now) for contest in listed]}, headers=_REVALIDATED)
+
+
+@router.get("/api/v1/contests/current")
+async def current(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
+    """The contest to play now: of those that take lineups the next to lock, else the last that locked."""
+    store = Store(connection)
+    contest = await commands.current_contest(store, await runtime.clock.now(connection))
+    if contest is None:
+        raise ContestUnknown("No contest has been opened yet.", known=[])
+    return await _whole(runtime, store, contest)
+
+
+@router.get("/api/v1/contests/{contest_id}")
+async def one(contest_id: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
+    """A contest: state, lock instant, roster, cap, scoring, limits and games."""
+    store = Store(connection)
+    return await _whole(runtime, store, await commands.public_contest(store, contest_id))
+
+
+async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONResponse:
+    judge = await commands.judge_of(runtime, store, contest.contest)
+    now = await runtime.clock.now(store.connection)
+    games = await store.games(contest.contest)
+    return JSONResponse(documents.whole(contest, judge.ruleset, games, now), headers=_REVALIDATED)
+
+
+@router.get("/api/v1/contests/{contest_id}/pool")
+async def pool(
+    contest_id: str,
+    connection: Connection,
+    runtime: RuntimeOf,
+    wanted: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
+    if_none_match: Annotated[str, Header()] = "",
+) -> Response:
+    """The players who may be picked, with their prices. The ``ETag`` changes when anything in it does."""
+    store = Store(connection)
+    contest = await commands.public_contest(store, contest_id)
+    kept: dict[tuple[str, int, str], documents.Representation] = runtime.state.setdefault("pools", {})
+    name = (contest.contest, contest.version, wanted)
+    if name not in kept:
+        judge = await commands.judge_of(runtime, store, contest.contest)
+        games = await store.games(contest.contest)
+        while len(kept) >= _MOST_POOLS:
+            kept.pop(next(iter(kept)))
+        kept[name] = documents.pool(contest.contest, games, list(judge.players.values()), as_csv=wanted == "csv")
+    shown = kept[name]
+    headers = {**_REVALIDATED, "ETag": shown.etag}
+    known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    if shown.etag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return Response(shown.content, media_type=shown.media_type, headers=headers)
+
+
+@router.get("/skill.md", include_in_schema=False)
+async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse:
+    """How to play, from the rules and the contest of now."""
+    store = Store(connection)
+    now = await runtime.clock.now(connection)
+    contest = await commands.current_contest(store, now)
+    if contest is None:
+        text = documents.skill(runtime.settings.public_url, rulesets.load(), None, (), (), now)
+    else:
+        judge = await commands.judge_of(runtime, store, contest.contest)
+        games, players = await store.games(contest.contest), list(judge.players.values())
+        text = documents.skill(runtime.settings.public_url, judge.ruleset, contest, games, players, now)
+    return PlainTextResponse(text, media_type="text/markdown", headers=_REVALIDATED)
+
+
+# --- for an agent -------------------------------------------------------------------------------
+
+
+@router.post("/api/v1/contests/{contest_id}/lineups", status_code=201, openapi_extra=_LINEUP)
+async def submit(
+    contest_id: str, request: Request, runtime: RuntimeOf, key: Key, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Submit a lineup: the agent's next revision. The last one before the lock counts."""
+    try:
+        body = await _read(request, MAX_BODY)
+
+        async def accept(store: Store, agent: Agent) -> dict[str, Any]:
+            return documents.receipt(await commands.submit(runtime, contest_id, body, idempotency_key, store, agent))
+
+        answer = await commands.as_agent(runtime, key, accept)
+    except Problem as problem:
+        runtime.metrics.lineups_refused.labels(problem.problem_code).inc()
+        raise
+    runtime.metrics.lineups_accepted.inc()
+    return JSONResponse(answer, 201, headers=_PRIVATE)
+
+
+@router.post("/api/v1/contests/{contest_id}/lineups/check", openapi_extra=_LINEUP)
+async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: Key) -> JSONResponse:
+    """The judgement that a submission would get now; nothing is stored."""
+    body = await _read(request, MAX_BODY)
+
+    async def judge(store: Store, agent: Agent) -> dict[str, Any]:
+        lineup, contest = await commands.check(runtime, store, contest_id, body)
+        return {"valid": True, "total_price": lineup.total_price, "locks_at": instant(contest.locks_at)}
+
+    return JSONResponse(await commands.as_agent(runtime, key, judge), headers=_PRIVATE)
+
+
+@router.get("/api/v1/contests/{contest_id}/lineups/mine")
+async def mine(contest_id: str, runtime: RuntimeOf, key: Key) -> JSONResponse:
+    """The agent's own lineup as it counts now: its last revision."""
+
+    async def last(store: Store, agent: Agent) -> dict[str, Any]:
+        revisions = await commands.own_revisions(contest_id, store, agent)
+        if not revisions:
+            raise LineupMissing(f"You have no lineup in {contest_id}.")
+        return documents.own(revisions[-1])
+
+    return JSONResponse(await commands.as_agent(runtime, key, last), headers=_PRIVATE)
+
+
+@router.get("/api/v1/contests/{contest_id}/lineups/mine/revisions")
+async def my_revisions(contest_id: str, runtime: RuntimeOf, key: Key) -> JSONResponse:
+    """Every revision of the agent's own lineup, the first one first."""
+
+    async def all_of_them(store: Store, agent: Agent) -> list[dict[str, Any]]:
+        return [documents.own(revision) for revision in await commands.own_revisions(contest_id, store, agent)]
+
+    revisions = await commands.as_agent(runtime, key, all_of_them)
+    return JSONResponse({"contest": contest_id, "revisions": revisions}, headers=_PRIVATE)
+
+
+# --- for the operator ---------------------------------------------------------------------------
+
+
+class Move(BaseModel):
+    """The instant to move the replay clock to."""
+
+    now: AwareDatetime
+
+
+class Reschedule(BaseModel):
+    """A game and its new kickoff."""
+
+    game_id: str
+    kickoff: AwareDatetime
+
+
+@operator.post("/contests/import")
+async def import_file(
+    request: Request,
+    runtime: RuntimeOf,
+    season: int | None = None,
+    week: int | None = None,
+    ruleset: str | None = None,
+    dry_run: bool = False,
+) -> JSONResponse:
+    """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing."""
+    content = await _read(request, imports.MAX_BYTES)
+    if not content:
+        raise InvalidRequest("The body is empty; send the file as it is.", violations=[])
+    file = await commands.read_file(content, season, week, ruleset)
+    async with runtime.database.transaction() as connection:
+        outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run)
+    return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})
+
+
+@operator.get("/contests")
+async def totals(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """All contests, drafts too, with how many lineups and revisions they have; of no agent in particular."""
+    store = Store(connection)
+    counts = await store.totals()
+    now = await runtime.clock.now(connection)
+    listed = []
+    for contest in await store.contests(drafts=True):
+        lineups, revisions = counts.get(contest.contest, (0, 0))
+        listed.append({**documents.brief(contest, now), "lineups": lineups, "revisions": revisions})
+    return {"now": instant(now), "contests": listed}
+
+
+@operator.get("/contests/agents")
+async def known_agents(connection: Connection) -> dict[str, Any]:
+    """The agents whose events have arrived here, with the model and marks that their next revision will bear."""
+    return {
+        "agents": [
+            {"agent_id": str(agent.agent_id), "model": agent.model, "marks": agent.marks.model_dump()}
+            for agent in await Store(connection).agents()
+        ]
+    }
+
+
+@operator.post("/contests/{contest_id}/open")
+async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
+    """Let a draft take lineups."""
+    async with runtime.database.transaction() as connection:
+        contest = await commands.open_contest(runtime, Store(connection), contest_id)
+        now = await runtime.clock.now(connection)
+    runtime.wake(commands.LOCK)
+    return documents.brief(contest, now)
+
+
+@operator.post("/contests/{contest_id}/lock")
+async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
+    """Lock a contest whose instant has come; the clock does it by itself too."""
+    async with runtime.database.transaction() as connection:
+        contest = await commands.lock_contest(runtime, Store(connection), contest_id)
+        now = await runtime.clock.now(connection)
+    return {**documents.brief(contest, now), "entries": contest.entries}
+
+
+@operator.post("/contests/{contest_id}/reschedule")
+async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) -> dict[str, Any]:
+    """Move a game, and the lock with it, while the contest is not locked."""
+    async with runtime.database.transaction() as connection:
+        contest = await commands.reschedule(runtime, Store(connection), contest_id, wanted.game_id, wanted.kickoff)
+        now = await runtime.clock.now(connection)
+    runtime.wake(commands.LOCK)
+    return documents.brief(contest, now)
+
+
+@operator.get("/clock")
+async def clock(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+    """The time that MAFL goes by."""
+    now = await runtime.clock.now(connection)
+    return {"now": instant(now), "clock": "replay" if runtime.clock.replay else "system"}
+
+
+@operator.put("/clock")
+async def move_clock(wanted: Move, runtime: RuntimeOf) -> dict[str, Any]:
+    """Move the replay clock forwards. The answer comes once every contest that this makes due is locked."""
+    async with runtime.database.transaction() as connection:
+        await commands.move_clock(runtime, Store(connection), wanted.now)
+        now = await runtime.clock.now(connection)
+    runtime.wake(commands.LOCK)
+    return {"now": instant(now), "clock": "replay"}

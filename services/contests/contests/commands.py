@@ -1,0 +1,569 @@
+"""What contests does: one function a use case, and the task that keeps the lock.
+
+The refusals::
+
+    Problem
+    ├── ContestUnknown          404   no contest of that id takes or took lineups
+    ├── LineupMissing           404   the agent has no lineup there
+    ├── GameUnknown             404   the contest does not cover that game
+    ├── Unauthorized            401   no agent's key, or an unknown one
+    ├── LineupInvalid           422   every violation is listed
+    ├── ContestLocked           409   the lock instant has come
+    ├── IdempotencyKeyReused    409   the same key with another body
+    ├── NotYet                  409   the lock instant has not come
+    ├── ContestExists           409   an import would change a contest that has opened
+    ├── FileMalformed           422   nothing of the file is imported
+    ├── NothingToPlay           422   a week without covered games or without players
+    ├── RulesetUnknown          422
+    ├── ClockBackwards          409
+    ├── ClockNotReplay          409   only a replay's clock can be moved
+    └── Unavailable             503   an unknown key, and the registry does not answer
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import anyio.to_thread
+from pydantic import TypeAdapter
+
+from common import events as ev
+from common.canonical import canonical_json, sha256_hex
+from common.clock import ReplayClock
+from common.outbox import emit, emit_all
+from common.problems import NotFound, Problem, Unauthorized, Unavailable
+from common.service import Runtime
+from common.topology import AGENT_BY_KEY
+from contests import imports, rulesets
+from contests.domain import Judge, Lineup, LineupRefused, Ruleset, lock_instant
+from contests.store import Agent, Contest, Revision, Store
+
+T = TypeVar("T")
+
+KEY_PREFIX = "mafl_sk_"
+_KEY = re.compile(rf"{KEY_PREFIX}[!-~]{{1,200}}")
+_CONTEST = re.compile(r"\d{4}-W\d{2}")
+_MOST_JUDGES = 64
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 1.0
+LOCK = "the lock"
+"""The name under which the task that keeps the lock is woken."""
+
+
+class ContestUnknown(NotFound):
+    code = "contest-unknown"
+    title = "There is no such contest"
+
+
+class LineupMissing(NotFound):
+    code = "lineup-missing"
+    title = "No lineup yet"
+
+
+class GameUnknown(NotFound):
+    code = "game-unknown"
+    title = "The contest does not cover that game"
+
+
+class LineupInvalid(Problem):
+    status = 422
+    code = "lineup-invalid"
+    title = "The lineup breaks the rules"
+
+
+class ContestLocked(Problem):
+    status = 409
+    code = "contest-locked"
+    title = "The contest is locked"
+
+
+class IdempotencyKeyReused(Problem):
+    status = 409
+    code = "idempotency-key-reused"
+    title = "This idempotency key belongs to another request"
+
+
+class NotYet(Problem):
+    status = 409
+    code = "not-yet"
+    title = "The lock instant has not come"
+
+
+class ContestExists(Problem):
+    status = 409
+    code = "contest-exists"
+    title = "The contest has opened already"
+
+
+class FileMalformed(Problem):
+    status = 422
+    code = "file-malformed"
+    title = "The file cannot be imported"
+
+
+class NothingToPlay(Problem):
+    status = 422
+    code = "nothing-to-play"
+    title = "The week has nothing to play"
+
+
+class RulesetUnknown(Problem):
+    status = 422
+    code = "ruleset-unknown"
+    title = "There is no such ruleset"
+
+
+class ClockBackwards(Problem):
+    status = 409
+    code = "clock-backwards"
+    title = "The clock does not go backwards"
+
+
+class ClockNotReplay(Problem):
+    status = 409
+    code = "clock-not-replay"
+    title = "The clock cannot be moved"
+
+
+def instant(at: datetime) -> str:
+    """A time as this service writes it everywhere: ``2017-10-01T17:00:00Z``."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+# --- agents -------------------------------------------------------------------------------------
+
+
+async def as_agent(runtime: Runtime, key: str, work: Callable[[Store, Agent], Awaitable[T]]) -> T:
+    """Do ``work`` in one transaction as the agent whose key is given.
+
+    An agent whose events have not arrived is asked for at the registry. Raises ``Unauthorized``, and
+    ``Unavailable`` where the key is unknown here and the registry does not answer.
+    """
+    if not _KEY.fullmatch(key):
+        raise Unauthorized(f"This call takes an agent's key: `Authorization: Bearer {KEY_PREFIX}…`.")
+    key_hash = hashlib.sha256(key.encode()).hexdigest()
+    for asked in (False, True):
+        async with runtime.database.transaction() as connection:
+            store = Store(connection)
+            agent = await store.agent_by_key(key_hash)
+            if agent is not None:
+                return await work(store, agent)
+        if not asked:
+            await _ask_the_registry(runtime, key_hash)
+    raise Unauthorized("No agent has this key, or no longer.")
+
+
+_ASKED_AGENT: TypeAdapter[ev.AgentState] = TypeAdapter(ev.AgentState)
+
+
+async def _ask_the_registry(runtime: Runtime, key_hash: str) -> None:
+    try:
+        answer = await runtime.bus.request(AGENT_BY_KEY, {"key_hash": key_hash}, patience=1.0)
+    except ConnectionError:
+        raise Unavailable("This key is not known here yet and the registry does not answer; try again.") from None
+    found = answer.get("agent")
+    if found is None:
+        return
+    state = _ASKED_AGENT.validate_python(found)
+    async with runtime.database.transaction() as connection:
+        store = Store(connection)
+        await store.learn_agent(Agent(state.agent_id, state.model, state.marks), found["version"])
+        await store.learn_key(state.agent_id, key_hash, found["key_version"])
+
+
+# --- what anyone may see ------------------------------------------------------------------------
+
+
+def is_locked(contest: Contest, now: datetime) -> bool:
+    """Whether a contest takes no more lineups: from its lock instant on, processed or not."""
+    return contest.state == "locked" or (contest.state == "open" and now >= contest.locks_at)
+
+
+async def public_contest(store: Store, contest_id: str) -> Contest:
+    """A contest that is or was open. Raises ``ContestUnknown``, which names those there are."""
+    contest = await store.contest(contest_id) if _CONTEST.fullmatch(contest_id) else None
+    if contest is None or contest.state == "draft":
+        known = [other.contest for other in await store.contests()]
+        listed = f"Known: {', '.join(known[-30:])}." if known else "None has been opened yet."
+        raise ContestUnknown(f"There is no contest {contest_id[:100]!r}. {listed}", known=known)
+    return contest
+
+
+async def current_contest(store: Store, now: datetime) -> Contest | None:
+    """The contest to play now: of those that take lineups the next to lock, else the last that locked."""
+    contests = await store.contests()
+    taking = [contest for contest in contests if not is_locked(contest, now)]
+    if taking:
+        return min(taking, key=lambda contest: (contest.locks_at, contest.contest))
+    return max(contests, key=lambda contest: (contest.locks_at, contest.contest), default=None)
+
+
+# --- submissions --------------------------------------------------------------------------------
+
+
+async def judge_of(runtime: Runtime, store: Store, contest: str) -> Judge:
+    """The judge of an open or locked contest, whose rules and pool no longer change; kept in the process."""
+    judges: dict[str, Judge] = runtime.state.setdefault("judges", {})
+    judge = judges.get(contest)
+    if judge is None:
+        judge = Judge(contest, await store.ruleset(contest), await store.players(contest))
+        while len(judges) >= _MOST_JUDGES:
+            judges.pop(next(iter(judges)))
+        judges[contest] = judge
+    return judge
+
+
+async def check(runtime: Runtime, store: Store, contest_id: str, body: bytes) -> tuple[Lineup, Contest]:
+    """Judge a body as a submission would be judged now; nothing is stored.
+
+    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``.
+    """
+    contest = await public_contest(store, contest_id)
+    lineup = await _judged(runtime, store, contest, body)
+    if is_locked(contest, await runtime.clock.now(store.connection)):
+        raise _locked(contest)
+    return lineup, contest
+
+
+async def submit(
+    runtime: Runtime, contest_id: str, body: bytes, idempotency_key: str | None, store: Store, agent: Agent
+) -> Revision:
+    """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
+
+    The contest's lock is held shared while the clock is read, so that each revision is wholly before the
+    lock or wholly refused; the row of the agent's lineup is held, so that its revisions have one order.
+    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``IdempotencyKeyReused``.
+    """
+    lineup = await _judged(runtime, store, await public_contest(store, contest_id), body)
+    accepted_body = canonical_json(lineup.body)
+    await store.hold(contest_id, exclusively=False)
+    lineup_id = await store.lineup(contest_id, agent.agent_id, new_id=uuid4())
+    if idempotency_key is not None:
+        before = await store.replayed(contest_id, agent.agent_id, idempotency_key)
+        if before is not None:
+            return _first_answer(before, accepted_body)
+    contest = await public_contest(store, contest_id)
+    now = await runtime.clock.now(store.connection)
+    if is_locked(contest, now):
+        raise _locked(contest)
+    number = await store.last_revision(lineup_id) + 1
+    revision = Revision(
+        lineup_id=lineup_id,
+        revision=number,
+        contest=contest_id,
+        agent_id=agent.agent_id,
+        idempotency_key=idempotency_key,
+        accepted_at=now,
+        locks_at=contest.locks_at,
+        model=agent.model,
+        marks=agent.marks,
+        picks=[
+            {"slot": p.slot, "player_id": p.player_id, "price": p.price, "confidence": p.confidence}
+            for p in lineup.picks
+        ],
+        total_price=lineup.total_price,
+        projected_score=lineup.projected_score,
+        confidence=lineup.confidence,
+        body=accepted_body.decode(),
+        receipt=sha256_hex(canonical_json(receipted(agent, contest_id, number, now, lineup.body))),
+    )
+    await store.add_revision(revision)
+    submitted = ev.LineupSubmitted(
+        contest=contest_id,
+        lineup_id=lineup_id,
+        agent_id=agent.agent_id,
+        revision=number,
+        accepted_at=now,
+        locks_at=contest.locks_at,
+        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in lineup.words),
+    )
+    await emit(store.connection, submitted, number)
+    return revision
+
+
+def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, body: dict[str, Any]) -> dict[str, Any]:
+    """What a receipt is the SHA-256 of, in canonical JSON (RFC 8785)."""
+    return {
+        "agent": str(agent.agent_id),
+        "contest": contest,
+        "revision": revision,
+        "model": agent.model,
+        "accepted_at": instant(accepted_at),
+        "body": body,
+    }
+
+
+async def _judged(runtime: Runtime, store: Store, contest: Contest, body: bytes) -> Lineup:
+    judge = await judge_of(runtime, store, contest.contest)
+    try:
+        return judge(body)
+    except LineupRefused as refusal:
+        if is_locked(contest, await runtime.clock.now(store.connection)):
+            raise _locked(contest) from None
+        violations = [violation.as_dict() for violation in refusal.violations]
+        count = f"{len(violations)} violation{'s' if len(violations) != 1 else ''}"
+        raise LineupInvalid(
+            f"{count}, all listed in `violations`. Nothing was stored.", violations=violations
+        ) from None
+
+
+def _locked(contest: Contest) -> ContestLocked:
+    at = instant(contest.locks_at)
+    detail = f"{contest.contest} locked at {at}; lineups are taken before that instant only."
+    return ContestLocked(detail, contest=contest.contest, locks_at=at)
+
+
+def _first_answer(before: Revision, body: bytes) -> Revision:
+    if before.body != body.decode():
+        raise IdempotencyKeyReused(
+            f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
+            "Send a new key with each new lineup."
+        )
+    return before
+
+
+async def own_revisions(contest_id: str, store: Store, agent: Agent) -> list[Revision]:
+    """The agent's revisions in a contest, in order. Raises ``ContestUnknown``."""
+    await public_contest(store, contest_id)
+    return await store.revisions(contest_id, agent.agent_id)
+
+
+def as_submitted(revision: Revision) -> dict[str, Any]:
+    """The body that a revision was made of."""
+    body: dict[str, Any] = json.loads(revision.body)
+    return body
+
+
+# --- the life of a contest ----------------------------------------------------------------------
+
+
+async def read_file(content: bytes, season: int | None, week: int | None, ruleset: str | None) -> imports.Import:
+    """Read a salary file in a thread of its own. Raises ``FileMalformed``, ``RulesetUnknown``."""
+    try:
+        rules = rulesets.load(ruleset or rulesets.DEFAULT)
+        return await anyio.to_thread.run_sync(partial(imports.read, content, season, week, ruleset=rules))
+    except rulesets.UnknownRuleset as error:
+        raise RulesetUnknown(f"There is no ruleset {error.name[:100]!r}.", known=error.known) from None
+    except imports.Malformed as error:
+        faults = [fault.as_dict() for fault in error.faults]
+        detail = f"{error.faults[0]}{f'; {len(faults) - 1} more' if len(faults) > 1 else ''}. Nothing was imported."
+        raise FileMalformed(detail, faults=faults) from None
+
+
+async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, *, dry_run: bool) -> dict[str, str]:
+    """Store each week of a file as a draft, all or nothing; what became (or would become) of each.
+
+    ``created``, ``replaced`` (an earlier draft) or ``unchanged``. Raises ``NothingToPlay`` and, where a
+    contest that has opened would change, ``ContestExists``.
+    """
+    rules = rulesets.load(ruleset or rulesets.DEFAULT)
+    outcomes: dict[str, str] = {}
+    for week in file.weeks:
+        if week.locks_at is None or not week.players:
+            raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
+        await store.hold(week.contest, exclusively=True)
+        before = await store.contest(week.contest)
+        if before is not None and await _same(store, week, rules):
+            outcomes[week.contest] = "unchanged"
+            continue
+        if before is not None and before.state != "draft":
+            raise ContestExists(
+                f"{week.contest} is {before.state} and the file would change it; nothing was imported.",
+                contest=week.contest,
+            )
+        outcomes[week.contest] = "replaced" if before else "created"
+        if not dry_run:
+            draft = Contest(
+                contest=week.contest,
+                season=week.season,
+                week=week.week,
+                state="draft",
+                version=0,
+                price_source=file.source,
+                opened_at=None,
+                locks_at=week.locks_at,
+                locked_at=None,
+                entries=None,
+            )
+            await store.replace_contest(draft, rules, week.games, week.players)
+    return outcomes
+
+
+async def _same(store: Store, week: imports.Week, rules: Ruleset) -> bool:
+    return (
+        await store.ruleset(week.contest) == rules
+        and await store.players(week.contest) == week.players
+        and await store.games(week.contest) == week.games
+    )
+
+
+async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Contest:
+    """Let a draft take lineups; one that is open stays so.
+
+    Raises ``ContestUnknown``, and ``ContestLocked`` where its lock instant has come.
+    """
+    await store.hold(contest_id, exclusively=True)
+    contest = await _any_contest(store, contest_id)
+    now = await runtime.clock.now(store.connection)
+    if contest.state == "locked" or now >= contest.locks_at:
+        raise _locked(contest)
+    if contest.state == "open":
+        return contest
+    contest = await store.change_contest(contest_id, state="open", opened_at=now)
+    rules = await store.ruleset(contest_id)
+    opened = ev.ContestOpened(
+        contest=contest_id,
+        season=contest.season,
+        week=contest.week,
+        opened_at=now,
+        locks_at=contest.locks_at,
+        cap=rules.cap,
+        roster=rules.roster,
+        ruleset=rules.ruleset,
+        scoring=rules.scoring,
+        price_source=contest.price_source,
+        games=await store.games(contest_id),
+        players=await store.players(contest_id),
+    )
+    await emit(store.connection, opened, contest.version)
+    return contest
+
+
+async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: str, kickoff: datetime) -> Contest:
+    """Move a game, and the lock with it, while the contest is not locked.
+
+    Where the lock instant would be past, the contest locks now: at the first instant after this decision,
+    so that every revision accepted so far was accepted before it.
+    Raises ``ContestUnknown``, ``GameUnknown``, ``ContestLocked``.
+    """
+    await store.hold(contest_id, exclusively=True)
+    contest = await _any_contest(store, contest_id)
+    now = await runtime.clock.now(store.connection)
+    if is_locked(contest, now):
+        raise _locked(contest)
+    before = await store.games(contest_id)
+    if game_id not in {game.game_id for game in before}:
+        known = [game.game_id for game in before]
+        raise GameUnknown(f"{contest_id} does not cover {game_id[:100]!r}.", known=known)
+    await store.move_game(contest_id, game_id, kickoff)
+    games = await store.games(contest_id)
+    if games == before:
+        return contest
+    locks_at = lock_instant(games)
+    if contest.state == "open" and locks_at <= now:
+        locks_at = now + timedelta(microseconds=1)
+    contest = await store.change_contest(contest_id, locks_at=locks_at)
+    if contest.state == "open":
+        await emit(
+            store.connection, ev.ContestRescheduled(contest=contest_id, locks_at=locks_at, games=games), contest.version
+        )
+        if locks_at == now + timedelta(microseconds=1):
+            contest = await _lock(store, contest)
+    return contest
+
+
+async def _any_contest(store: Store, contest_id: str) -> Contest:
+    """A contest in any state, for the operator."""
+    contest = await store.contest(contest_id) if _CONTEST.fullmatch(contest_id) else None
+    if contest is None:
+        known = [other.contest for other in await store.contests(drafts=True)]
+        raise ContestUnknown(f"There is no contest {contest_id[:100]!r}.", known=known)
+    return contest
+
+
+# --- the lock -----------------------------------------------------------------------------------
+
+
+async def lock_contest(runtime: Runtime, store: Store, contest_id: str) -> Contest:
+    """Lock a contest whose instant has come, unless another copy has; the contest as it is now.
+
+    Raises ``ContestUnknown``, and ``NotYet`` before the instant.
+    """
+    await store.hold(contest_id, exclusively=True)
+    contest = await _any_contest(store, contest_id)
+    if contest.state == "locked":
+        return contest
+    now = await runtime.clock.now(store.connection)
+    if contest.state == "draft" or now < contest.locks_at:
+        at = instant(contest.locks_at)
+        what = "was never opened" if contest.state == "draft" else f"locks at {at}"
+        raise NotYet(f"{contest_id} {what}; it is {instant(now)}.", locks_at=at, now=instant(now))
+    return await _lock(store, contest)
+
+
+async def _lock(store: Store, contest: Contest) -> Contest:
+    """Freeze the final revisions. The caller holds the contest exclusively."""
+    finals = await store.final_revisions(contest.contest)
+    contest = await store.change_contest(
+        contest.contest, state="locked", locked_at=contest.locks_at, entries=len(finals)
+    )
+    locked = ev.ContestLocked(contest=contest.contest, locked_at=contest.locks_at, entries=len(finals))
+    # lineup.submitted took the versions up to the last revision.
+    frozen = [(_frozen(final), final.revision + 1) for final in finals]
+    await emit_all(store.connection, [(locked, contest.version), *frozen])
+    return contest
+
+
+def _frozen(final: Revision) -> ev.LineupLocked:
+    return ev.LineupLocked(
+        contest=final.contest,
+        lineup_id=final.lineup_id,
+        agent_id=final.agent_id,
+        revision=final.revision,
+        accepted_at=final.accepted_at,
+        model=final.model,
+        marks=final.marks,
+        picks=tuple(ev.LockedPick.model_validate(pick) for pick in final.picks),
+        total_price=final.total_price,
+        projected_score=final.projected_score,
+        confidence=final.confidence,
+    )
+
+
+async def keep_the_lock(runtime: Runtime) -> None:
+    """Lock every contest at its instant, and at once those whose instant passed while nothing ran.
+
+    Any number of copies may do so: the first to hold the contest locks it, the others find it done.
+    """
+    gauge = runtime.metrics.contest_locks_in_seconds
+    while True:
+        pause = _LONGEST_PAUSE
+        async with runtime.database.transaction() as connection:
+            coming = await Store(connection).next_locks()
+            now = await runtime.clock.now(connection)
+        gauge.clear()
+        for contest, locks_at in coming:
+            seconds = (locks_at - now).total_seconds()
+            if seconds <= 0:
+                async with runtime.database.transaction() as connection:
+                    await lock_contest(runtime, Store(connection), contest)
+                continue
+            gauge.labels(contest).set(seconds)
+            if not runtime.clock.replay:
+                pause = max(min(pause, seconds), _SHORTEST_PAUSE)
+        await runtime.woken(LOCK, at_most=pause)
+
+
+# --- the replay clock ---------------------------------------------------------------------------
+
+
+async def move_clock(runtime: Runtime, store: Store, now: datetime) -> None:
+    """Move the replay clock, and lock in the same transaction what that makes due.
+
+    Raises ``ClockNotReplay``, ``ClockBackwards``.
+    """
+    clock = runtime.clock
+    if not isinstance(clock, ReplayClock):
+        raise ClockNotReplay("This stack goes by the real time.")
+    moves = await clock.move(store.connection, now)
+    if moves is None:
+        at = instant(await clock.now(store.connection))
+        raise ClockBackwards(f"It is {at}, later than {instant(now)}.", now=at)
+    await emit(store.connection, ev.ClockMoved(now=now), moves)
+    for contest, locks_at in await store.next_locks():
+        if locks_at <= now:
+            await lock_contest(runtime, store, contest)

@@ -1,0 +1,22 @@
+"""Contests: pools, lineups and the lock."""
+
+from fastapi import FastAPI
+
+from common.service import Service, create_app
+from common.settings import Settings
+from contests import api
+from contests.commands import keep_the_lock
+from contests.consumers import HANDLERS
+
+
+def app(settings: Settings | None = None) -> FastAPI:
+    return create_app(
+        Service(
+            name="contests",
+            package="contests",
+            routers=(api.router, api.operator),
+            handlers=HANDLERS,
+            tasks=(keep_the_lock,),
+        ),
+        settings,
+    )
