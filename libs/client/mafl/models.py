@@ -5,16 +5,15 @@ Points are integers in hundredths, prices integers, times aware UTC.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
-from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 
 class Answer(BaseModel):
     """Base of all answers."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Agent(Answer):
@@ -47,7 +46,7 @@ class Slot(Answer):
 
 
 class Contest(Answer):
-    """A contest: ``state`` is ``imported``, ``open``, ``locked`` or later; roster and cap are its rules."""
+    """A contest: ``state`` is ``open`` or ``locked``; roster and cap are its rules."""
 
     contest: str
     season: int
@@ -61,13 +60,13 @@ class Contest(Answer):
 class PoolPlayer(Answer):
     """A player who may be picked."""
 
-    player_id: str = Field(validation_alias=AliasChoices("player_id", "id"))
-    name: str = Field(validation_alias=AliasChoices("name", "player_name"))
+    player_id: str
+    name: str
     positions: tuple[str, ...]
     team: str
     opponent: str
     price: int
-    kickoff: datetime | None = None
+    kickoff: AwareDatetime
 
 
 class Pool(Answer):

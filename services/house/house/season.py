@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from house import solver
@@ -72,7 +72,7 @@ def seasons_in(data: Path) -> list[int]:
 
 
 def read_files(data: Path, season: int, weeks: int | None = None) -> Files:
-    """The files of a season and its weeks, or its first ``weeks``. Raises ``SeasonError`` where there are not as many."""
+    """The files of a season and its weeks, or its first ``weeks``. Raises ``SeasonError`` where they are not there."""
     if season not in seasons_in(data):
         known = ", ".join(map(str, seasons_in(data))) or "none"
         raise SeasonError(f"no season {season} in {data}: it has {known}")
@@ -206,27 +206,30 @@ class Season:
 
     async def _import(self) -> None:
         self._on_step("importing salaries")
-        known = {row["contest"] for row in (await self._operator.operator_contests())["contests"]}
-        if not {self._contest(week) for week in self._files.weeks} <= known:
+        if not {self._contest(week) for week in self._files.weeks} <= (await self._listed()).keys():
             await self._operator.import_contests(self._files.pool, season=self._files.season)
+
+    async def _listed(self) -> dict[str, dict[str, Any]]:
+        """All contests as the operator sees them, drafts too."""
+        return {row["contest"]: row for row in (await self._operator.operator_contests())["contests"]}
 
     async def _week(self, week: int) -> WeekDone:
         started, name = time.monotonic(), self._contest(week)
-        contest = await self._public.contest(name)
-        await self._arrivals(week, contest.locks_at)
-        if contest.state in ("imported", "scheduled", "draft"):
+        listed = (await self._listed())[name]
+        locks_at = datetime.fromisoformat(listed["locks_at"])
+        await self._arrivals(week, locks_at)
+        if listed["state"] == "draft":
             self._on_step(f"{name} opens")
-            await self._clock(contest.locks_at - BEFORE_LOCK)
+            await self._clock(locks_at - BEFORE_LOCK)
             await self._operator.open(name)
-            contest = await self._public.contest(name)
-        if contest.state == "open":
+        if listed["state"] != "locked":
             self._on_step(f"{name}: agents submit")
-            await self._submit(week, contest)
+            await self._submit(week, await self._public.contest(name))
             self._on_step(f"{name} locks")
-            await self._clock(contest.locks_at)
+            await self._clock(locks_at)
             await self._until(f"{name} to be locked", lambda: self._is_locked(name))
         self._on_step(f"{name}: games")
-        results = await self._settle(week, contest.locks_at)
+        results = await self._settle(week, locks_at)
         self._seen.add(results)
         points = [lineup["points"] for lineup in results.lineups]
         optimal = results.optimal or {}
@@ -266,10 +269,10 @@ class Season:
         return results if results.state == "final" else None
 
     async def _is_locked(self, name: str) -> bool:
-        return (await self._public.contest(name)).state not in ("imported", "open")
+        return (await self._public.contest(name)).state == "locked"
 
     async def _last_kickoff(self, name: str, locks_at: datetime) -> datetime:
-        kickoffs = [player.kickoff for player in (await self._public.pool(name)).players if player.kickoff]
+        kickoffs = [player.kickoff for player in (await self._public.pool(name)).players]
         return max(kickoffs, default=locks_at)
 
     async def _clock(self, wanted: datetime) -> None:
