@@ -1,0 +1,154 @@
+"""What moderation does: one function a use case, each inside the caller's transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from common import events as ev
+from common.events import State
+from common.logs import logger
+from common.metrics import Metrics
+from common.outbox import emit_all
+from moderation import domain
+from moderation.domain import Verdict
+from moderation.pipeline import Context, Detector, Pipeline
+from moderation.store import DueLineup, Store, WaitingText
+
+TEXTS_AT_ONCE = 256
+NAMES_AT_ONCE = 256
+LINEUPS_AT_ONCE = 256
+
+
+async def keep(store: Store, event: ev.LineupSubmitted) -> None:
+    """Keep the words of a revision, to be judged (M5)."""
+    await store.add_texts(
+        [
+            {
+                "lineup_id": event.lineup_id,
+                "revision": event.revision,
+                "pointer": words.pointer,
+                "contest": event.contest,
+                "agent_id": event.agent_id,
+                "accepted_at": event.accepted_at,
+                "due_at": event.locks_at,
+                "text": words.text,
+                "text_hash": domain.text_hash(words.text),
+            }
+            for words in event.words
+        ]
+    )
+
+
+async def judge_texts(store: Store, pipeline: Pipeline, pools: dict[str, Context], metrics: Metrics) -> int:
+    """Judge a batch of waiting texts, what locks soonest first; how many.
+
+    ``pools`` remembers what is known of contests' pools from batch to batch. The detectors run in a
+    thread, so that the event loop goes on.
+    """
+    waiting = await store.waiting_texts(TEXTS_AT_ONCE)
+    if not waiting:
+        return 0
+    for contest in {text.contest for text in waiting} - pools.keys():
+        pools[contest] = Context(names=await store.names(contest))
+    failures = _Failures()
+    verdicts = await asyncio.to_thread(_judge_all, pipeline, waiting, pools, failures)
+    await store.judged_texts(list(zip(waiting, verdicts, strict=True)), pipeline.version)
+    _count(metrics, verdicts, failures)
+    return len(waiting)
+
+
+async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
+    """Judge a batch of agents' names and tell what became of them; how many."""
+    waiting = await store.waiting_names(NAMES_AT_ONCE)
+    if not waiting:
+        return 0
+    failures = _Failures()
+    context = Context()
+    verdicts = await asyncio.to_thread(
+        lambda: [pipeline.judge(agent.name, context, failures.note) for agent in waiting]
+    )
+    told: list[tuple[ev.Event, int]] = []
+    for agent, verdict in zip(waiting, verdicts, strict=True):
+        await store.judged_name(agent, verdict, pipeline.version)
+        event = ev.AgentNameJudged(agent_id=agent.agent_id, agent_name=agent.name, state=verdict.state)
+        told.append((event, agent.told_version + 1))
+    await emit_all(store.connection, told)
+    _count(metrics, verdicts, failures)
+    return len(waiting)
+
+
+async def publish(store: Store) -> int:
+    """Tell what may be told of a batch of lineups, each at most once for the same state of things; how many."""
+    due = await store.due(LINEUPS_AT_ONCE)
+    if not due:
+        return 0
+    told: list[tuple[ev.Event, int]] = []
+    said: dict[UUID, domain.Said] = {}
+    for lineup in due:
+        news = domain.publication(lineup.facts)
+        said[lineup.lineup_id] = lineup.facts.said if news is None else news.said
+        if news is not None:
+            told += _events(lineup, news)
+    await emit_all(store.connection, told)
+    await store.told(said)
+    return len(due)
+
+
+def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event, int]]:
+    about = {
+        "contest": lineup.contest,
+        "lineup_id": lineup.lineup_id,
+        "agent_id": lineup.agent_id,
+        "revision": news.revision,
+    }
+    events: list[tuple[ev.Event, int]] = []
+    if news.states is not None:
+        fields = tuple(ev.FieldState(pointer=pointer, state=state) for pointer, state in news.states.by_pointer.items())
+        events.append((ev.ReasoningJudged(**about, fields=fields), news.states.version))
+    if news.words is not None:
+        words = tuple(ev.Words(pointer=pointer, text=text) for pointer, text in news.words.by_pointer.items())
+        events.append((ev.ReasoningReleased(**about, words=words), news.words.version))
+    return events
+
+
+class _Failures:
+    """Which detectors raised, and what: never the text, which nobody may read before the lock."""
+
+    def __init__(self) -> None:
+        self.by_detector: Counter[str] = Counter()
+        self.errors: dict[str, str] = {}
+
+    def note(self, detector: Detector, error: Exception) -> None:
+        self.by_detector[detector.name] += 1
+        self.errors[detector.name] = type(error).__name__
+
+
+def _judge_all(
+    pipeline: Pipeline, texts: Sequence[WaitingText], pools: Mapping[str, Context], failures: _Failures
+) -> list[Verdict]:
+    # Agents that write from a template repeat themselves within a batch.
+    known: dict[tuple[str, str], Verdict] = {}
+    for waiting in texts:
+        key = waiting.contest, waiting.text
+        if key not in known:
+            known[key] = pipeline.judge(waiting.text, pools[waiting.contest], failures.note)
+    return [known[waiting.contest, waiting.text] for waiting in texts]
+
+
+def _count(metrics: Metrics, verdicts: Sequence[Verdict], failures: _Failures) -> None:
+    for state in State:
+        metrics.moderation_judged.labels(state.value).inc(sum(verdict.state is state for verdict in verdicts))
+    for verdict in verdicts:
+        for detector in {finding.detector for finding in verdict.findings}:
+            metrics.moderation_findings.labels(detector).inc()
+    for detector, count in failures.by_detector.items():
+        metrics.moderation_detector_errors.labels(detector).inc(count)
+        logger.warning(
+            "a detector could not judge; the texts stay unchecked",
+            detector=detector,
+            texts=count,
+            error=failures.errors[detector],
+        )

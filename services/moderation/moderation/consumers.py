@@ -1,0 +1,43 @@
+"""What moderation listens to. Handlers keep facts and nothing else; judging and telling follow in the background."""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common import events as ev
+from common.inbox import Handlers
+from moderation import commands
+from moderation.store import Store
+
+HANDLERS = Handlers()
+
+
+@HANDLERS.on(ev.LineupSubmitted)
+async def submitted(connection: AsyncConnection, event: ev.LineupSubmitted, envelope: ev.Envelope) -> None:
+    await commands.keep(Store(connection), event)
+
+
+@HANDLERS.on(ev.ContestOpened)
+async def opened(connection: AsyncConnection, event: ev.ContestOpened, envelope: ev.Envelope) -> None:
+    names = sorted({player.player_name for player in event.players})
+    await Store(connection).opened(event.contest, names, event.locks_at, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ContestRescheduled)
+async def rescheduled(connection: AsyncConnection, event: ev.ContestRescheduled, envelope: ev.Envelope) -> None:
+    await Store(connection).rescheduled(event.contest, event.locks_at, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.ContestLocked)
+async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
+    await Store(connection).locked(event.contest, event.locked_at)
+
+
+@HANDLERS.on(ev.LineupLocked)
+async def final(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
+    await Store(connection).final(event.lineup_id, event.contest, event.agent_id, event.revision)
+
+
+@HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
+async def agent(connection: AsyncConnection, event: ev.AgentState, envelope: ev.Envelope) -> None:
+    await Store(connection).agent(event.agent_id, event.agent_name, envelope.aggregateversion)

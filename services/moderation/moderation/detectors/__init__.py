@@ -1,0 +1,20 @@
+"""The detectors, in the order in which a text meets them."""
+
+from __future__ import annotations
+
+from moderation.pipeline import Pipeline
+
+
+def load() -> Pipeline:
+    """The pipeline with every detector built. Takes one to two seconds (the recognisers' library imports spaCy).
+
+    Raises whatever a library raises that cannot be loaded.
+    """
+    from moderation.detectors.invisible import Invisible
+    from moderation.detectors.length import Length
+    from moderation.detectors.links import Links
+    from moderation.detectors.personal import PersonalData
+    from moderation.detectors.profanity import Profanity
+    from moderation.detectors.secrets import Secrets
+
+    return Pipeline((Length(), Invisible(), Secrets(), PersonalData(), Links(), Profanity()))

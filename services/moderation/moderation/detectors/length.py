@@ -1,0 +1,20 @@
+"""Texts too long to be judged or read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moderation.pipeline import Context, Match
+
+LONGEST = 10_000
+"""Characters; well over what intake accepts, so that only what came in otherwise meets it."""
+
+
+class Length:
+    name = "length"
+    version = "1"
+    raw = True
+
+    def judge(self, text: str, context: Context) -> Iterable[Match]:
+        if len(text) > LONGEST:
+            yield Match("too-long", LONGEST, len(text))

@@ -1,0 +1,101 @@
+"""Personal data: addresses and numbers that reach or identify a person.
+
+Regular expressions of presidio's recognisers, without its engine and without a language model, with
+their own checksums and a score that a number without context does not reach; telephone numbers by
+phonenumbers. Shapes that football is full of (dates, scores, prices, GSIS ids) are no such data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from phonenumbers import Leniency, PhoneNumberMatcher
+from presidio_analyzer.predefined_recognizers import (
+    CreditCardRecognizer,
+    CryptoRecognizer,
+    EmailRecognizer,
+    IbanRecognizer,
+    IpRecognizer,
+    MacAddressRecognizer,
+    UsSsnRecognizer,
+)
+
+from moderation.detectors.links import extract
+from moderation.pipeline import Context, Match
+
+_SURE = 0.5
+"""The least score of a recogniser that counts; bare digits without a checksum stay under it."""
+
+
+class _Email(EmailRecognizer):  # type: ignore[misc]
+    """Presidio's own check of the domain asks the network for the list of suffixes; ours has it."""
+
+    def validate_result(self, pattern_text: str) -> bool:
+        return bool(extract(pattern_text.rpartition("@")[2]).suffix)
+
+
+_RULES = {
+    "EMAIL_ADDRESS": "email",
+    "CREDIT_CARD": "credit-card",
+    "US_SSN": "social-security-number",
+    "IBAN_CODE": "iban",
+    "IP_ADDRESS": "ip-address",
+    "CRYPTO": "crypto-address",
+    "MAC_ADDRESS": "mac-address",
+}
+_SSN = re.compile(
+    r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"
+    r"|(?<=\bssn\b)(?:\W+\w+){0,2}\W+\d{3}[- ]?\d{2}[- ]?\d{4}\b"
+    r"|(?<=\bsocial security\b)(?:\W+\w+){0,3}\W+\d{3}[- ]?\d{2}[- ]?\d{4}\b",
+    re.I,
+)
+_PHONE = re.compile(r"(?<![\w.,$/-])(?:\+?1[-. ])?(?:\(\d{3}\) ?|\d{3}([-.]))\d{3}[-.]\d{4}(?![\w-]|[.,]\d)")
+_DIGITS_RUN = re.compile(r"\d+")
+
+
+class PersonalData:
+    name = "personal-data"
+    version = "1"
+    raw = False
+
+    def __init__(self) -> None:
+        self._recognisers = [
+            kind()
+            for kind in (
+                _Email,
+                CreditCardRecognizer,
+                UsSsnRecognizer,
+                IbanRecognizer,
+                IpRecognizer,
+                CryptoRecognizer,
+                MacAddressRecognizer,
+            )
+        ]
+
+    def judge(self, text: str, context: Context) -> Iterable[Match]:
+        for recogniser in self._recognisers:
+            for result in recogniser.analyze(text, recogniser.supported_entities, None):
+                if result.score >= _SURE:
+                    yield Match(_RULES[result.entity_type], result.start, result.end)
+        for found in _SSN.finditer(text):
+            yield Match("social-security-number", found.start(), found.end())
+        for found in _PHONE.finditer(text):
+            yield Match("phone", found.start(), found.end())
+        for number in PhoneNumberMatcher(text, "US", leniency=Leniency.VALID):
+            if _written_as_a_number(text, number.start, number.raw_string):
+                yield Match("phone", number.start, number.end)
+
+
+def _written_as_a_number(text: str, start: int, raw: str) -> bool:
+    """Whether digits that could be dialled are written the way a telephone number is.
+
+    A date (``3-10-2017``) or a run of statistics (``250-300 1500``) can have as many digits.
+    """
+    if raw.startswith(("+", "(")):
+        return True
+    if start and text[start - 1] in ".,$/-":
+        return False
+    groups = [len(run) for run in _DIGITS_RUN.findall(raw)]
+    separators = set(re.findall(r"\D+", raw))
+    return len(separators) <= 1 and groups in ([10], [11], [3, 3, 4], [1, 3, 3, 4])

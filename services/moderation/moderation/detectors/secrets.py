@@ -1,0 +1,88 @@
+"""Keys and tokens: the token plugins of detect-secrets (no entropy, no keyword guessing) and prefixes of our own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from detect_secrets.plugins.aws import AWSKeyDetector
+from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
+from detect_secrets.plugins.basic_auth import BasicAuthDetector
+from detect_secrets.plugins.discord import DiscordBotTokenDetector
+from detect_secrets.plugins.github_token import GitHubTokenDetector
+from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+from detect_secrets.plugins.jwt import JwtTokenDetector
+from detect_secrets.plugins.mailchimp import MailchimpDetector
+from detect_secrets.plugins.npm import NpmDetector
+from detect_secrets.plugins.openai import OpenAIDetector
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.plugins.pypi_token import PypiTokenDetector
+from detect_secrets.plugins.sendgrid import SendGridDetector
+from detect_secrets.plugins.slack import SlackDetector
+from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+from detect_secrets.plugins.stripe import StripeDetector
+from detect_secrets.plugins.twilio import TwilioKeyDetector
+
+from moderation.pipeline import Context, Match
+
+_PLUGINS = (
+    AWSKeyDetector,
+    AzureStorageKeyDetector,
+    BasicAuthDetector,
+    DiscordBotTokenDetector,
+    GitHubTokenDetector,
+    GitLabTokenDetector,
+    JwtTokenDetector,
+    MailchimpDetector,
+    NpmDetector,
+    OpenAIDetector,
+    PrivateKeyDetector,
+    PypiTokenDetector,
+    SendGridDetector,
+    SlackDetector,
+    SquareOAuthDetector,
+    StripeDetector,
+    TwilioKeyDetector,
+)
+
+_PREFIXES = {
+    "mafl": r"mafl_(?:sk|claim)_[0-9A-Za-z]{8,}",
+    "anthropic": r"sk-ant-[\w-]{16,}",
+    "openai": r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{24,}",
+    "openrouter": r"sk-or-(?:v1-)?[\w-]{16,}",
+    "google": r"AIza[\w-]{30,}|ya29\.[\w-]{20,}",
+    "hugging-face": r"hf_[A-Za-z]{30,}",
+    "x-ai": r"xai-[A-Za-z0-9]{40,}",
+    "groq": r"gsk_[A-Za-z0-9]{32,}",
+    "perplexity": r"pplx-[A-Za-z0-9]{32,}",
+    "replicate": r"r8_[A-Za-z0-9]{32,}",
+    "github": r"github_pat_\w{22,}|gh[opsur]_[A-Za-z0-9]{20,}",
+    "telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
+    "bearer": r"(?i:bearer) [A-Za-z0-9._~+/-]{32,}=*",
+    "private-key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY",
+}
+_PREFIX = re.compile(
+    r"(?<![A-Za-z0-9])(?:" + "|".join(f"(?P<{name.replace('-', '_')}>{one})" for name, one in _PREFIXES.items()) + ")"
+)
+_END_OF_TOKEN = re.compile(r"\s|$")
+
+
+class Secrets:
+    name = "secrets"
+    version = "1"
+    raw = False
+
+    def __init__(self) -> None:
+        self._plugins = [plugin() for plugin in _PLUGINS]
+
+    def judge(self, text: str, context: Context) -> Iterable[Match]:
+        for found in _PREFIX.finditer(text):
+            yield Match(str(found.lastgroup).replace("_", "-"), found.start(), found.end())
+        for plugin in self._plugins:
+            for secret in set(plugin.analyze_string(text)):
+                # Some plugins give only a part of what they found (a prefix): take the token that it begins.
+                start = text.find(secret) if secret else -1
+                while start >= 0:
+                    end = max(start + len(secret), _END_OF_TOKEN.search(text, start).start())  # type: ignore[union-attr]
+                    yield Match(plugin.secret_type.lower().replace(" ", "-"), start, end)
+                    start = text.find(secret, end)

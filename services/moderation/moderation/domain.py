@@ -1,0 +1,135 @@
+"""What moderation knows of a lineup's words, and what may be said of it when. Pure: no I/O.
+
+The facts about a lineup arrive in any order: its revisions with their words, the lock of its contest,
+which revision was final, and the verdicts. Nothing is said before all of them are there, and then it
+is said of the final revision alone (C8, M2, M3). Because what is said follows from the facts and not
+from their order, every order ends in the same words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from common.events import State
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a text is flagged. ``start`` and ``end`` count code points of the text as written; ``end`` is exclusive."""
+
+    detector: str
+    version: str
+    rule: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The state of a text with every finding. ``unchecked``: a detector could not judge it; it stays withheld."""
+
+    state: State
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text field of a revision. ``state`` is ``None`` until the pipeline has been over it."""
+
+    text: str
+    state: State | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the world has been told of a lineup last; the digests tell whether there is anything new to say."""
+
+    version: int = 0
+    judged: str = ""
+    released: str = ""
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Everything known of one lineup. ``revisions`` maps a revision to its texts by JSON pointer."""
+
+    locked: bool = False
+    final: int | None = None
+    revisions: Mapping[int, Mapping[str, Text]] = field(default_factory=dict)
+    said: Said = Said()
+
+
+@dataclass(frozen=True)
+class Told(Generic[T]):
+    """One event's content by JSON pointer, and the version it bears."""
+
+    version: int
+    by_pointer: Mapping[str, T]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is to be told of a lineup now; ``said`` is what has been told after it.
+
+    ``states`` and ``words`` where they are news. Words are the cleared texts only, none where words that
+    were released are released no longer.
+    """
+
+    revision: int
+    said: Said
+    states: Told[State] | None
+    words: Told[str] | None
+
+
+def publication(lineup: Lineup) -> Publication | None:
+    """What is to be told of a lineup, ``None`` while nothing may be told or nothing is new.
+
+    Versions grow by one with each event of the lineup, so that a reader can drop what is older.
+    """
+    if not lineup.locked or lineup.final is None:
+        return None
+    texts = lineup.revisions.get(lineup.final)
+    if texts is None:
+        return None
+    states: dict[str, State] = {}
+    words: dict[str, str] = {}
+    for pointer, text in sorted(texts.items()):
+        if text.state is None:
+            return None
+        states[pointer] = text.state
+        if text.state is State.CLEARED:
+            words[pointer] = text.text
+    said = lineup.said
+    judged = _digest(lineup.final, states)
+    released = _digest(lineup.final, words)
+    tell_states = tell_words = None
+    version = said.version
+    if judged != said.judged:
+        version += 1
+        tell_states = Told(version, states)
+    if released != said.released and (words or said.released):
+        version += 1
+        tell_words = Told(version, words)
+    if version == said.version:
+        return None
+    after = Said(version, judged, released if tell_words else said.released)
+    return Publication(lineup.final, after, tell_states, tell_words)
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text's UTF-8 bytes, hexadecimal: which words a verdict is about."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _digest(revision: int, by_pointer: Mapping[str, str]) -> str:
+    told = hashlib.sha256(str(revision).encode())
+    for pointer, value in by_pointer.items():
+        for part in (pointer, value):
+            encoded = part.encode("utf-8")
+            told.update(len(encoded).to_bytes(8, "big") + encoded)
+    return told.hexdigest()

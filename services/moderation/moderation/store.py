@@ -1,0 +1,369 @@
+"""Tables of moderation and every query on them.
+
+Each table is written by one stream's events, so that two consumers never wait for each other's rows;
+whoever needs rows of both ``finals`` and ``texts`` locks them in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common.events import State
+from moderation import domain
+from moderation.domain import Lineup, Said, Verdict
+
+METADATA = MetaData()
+
+CONTESTS = Table(
+    "contests",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("names", JSONB(none_as_null=True)),
+    Column("version", Integer, nullable=False),
+    Column("locks_at", DateTime(timezone=True)),
+    Column("locked_at", DateTime(timezone=True)),
+)
+"""``names`` are the pool's, known once ``contest.opened`` has arrived; ``version`` is that of ``locks_at``."""
+
+TEXTS = Table(
+    "texts",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("pointer", Text, primary_key=True),
+    Column("contest", Text, nullable=False),
+    Column("agent_id", Uuid, nullable=False),
+    Column("accepted_at", DateTime(timezone=True), nullable=False),
+    Column("due_at", DateTime(timezone=True), nullable=False),
+    Column("received_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("text", Text, nullable=False),
+    Column("text_hash", Text, nullable=False),
+    Column("state", Text),
+    Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("pipeline", Text),
+    Column("judged_at", DateTime(timezone=True)),
+    Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("state IS NULL")),
+    Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
+)
+"""Every text of every revision, kept whether or not it is ever published (M5). ``state`` is null until judged."""
+
+FINALS = Table(
+    "finals",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("contest", Text, nullable=False),
+    Column("agent_id", Uuid, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("stale", Boolean, nullable=False),
+    Column("said_version", Integer, nullable=False),
+    Column("said_judged", Text, nullable=False),
+    Column("said_released", Text, nullable=False),
+    Index("finals_stale", "contest", "lineup_id", postgresql_where=text("stale")),
+)
+"""Final revisions and what has been told of them; ``stale`` where there may be something new to tell."""
+
+AGENTS = Table(
+    "agents",
+    METADATA,
+    Column("agent_id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("state", Text),
+    Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("pipeline", Text),
+    Column("told_version", Integer, nullable=False, server_default=text("0")),
+    Index("agents_waiting", "agent_id", postgresql_where=text("state IS NULL")),
+)
+
+
+@dataclass(frozen=True)
+class WaitingText:
+    """A text to be judged, held by the transaction that read it."""
+
+    lineup_id: UUID
+    revision: int
+    pointer: str
+    contest: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WaitingName:
+    """An agent's name to be judged, held by the transaction that read it."""
+
+    agent_id: UUID
+    name: str
+    told_version: int
+
+
+@dataclass(frozen=True)
+class DueLineup:
+    """A lineup of which something may have to be told, held by the transaction that read it."""
+
+    lineup_id: UUID
+    contest: str
+    agent_id: UUID
+    facts: Lineup
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What waits to be judged; the age is of the oldest text, in seconds."""
+
+    texts: int
+    oldest_seconds: float
+    names: int
+
+
+class Store:
+    """All reads and writes of moderation, on one connection and so in one transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+
+    # --- what arrives ---
+
+    async def add_texts(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep a revision's texts; what is kept already stays as it is."""
+        if rows:
+            await self.connection.execute(insert(TEXTS).on_conflict_do_nothing(), list(rows))
+
+    async def opened(self, contest: str, names: Sequence[str], locks_at: datetime, version: int) -> None:
+        """A contest takes lineups; its pool's names are known from now on."""
+        await self._contest(contest, version, names=list(names), locks_at=locks_at)
+
+    async def rescheduled(self, contest: str, locks_at: datetime, version: int) -> None:
+        """A lock moved; what waits for it is judged by the new one."""
+        await self._contest(contest, version, locks_at=locks_at)
+        locks = select(CONTESTS.c.locks_at).where(CONTESTS.c.contest == contest).scalar_subquery()
+        waiting = and_(TEXTS.c.contest == contest, TEXTS.c.state.is_(None))
+        await self.connection.execute(update(TEXTS).where(waiting).values(due_at=locks))
+
+    async def locked(self, contest: str, locked_at: datetime) -> None:
+        """A contest is locked."""
+        await self._contest(contest, 0, locked_at=locked_at)
+
+    async def _contest(self, contest: str, version: int, **values: Any) -> None:
+        statement = insert(CONTESTS).values(contest=contest, version=version, **values)
+        news: dict[str, Any] = {name: statement.excluded[name] for name in values}
+        if "locks_at" in values:
+            newer = CONTESTS.c.version < version
+            news["locks_at"] = case((newer, statement.excluded.locks_at), else_=CONTESTS.c.locks_at)
+            news["version"] = func.greatest(CONTESTS.c.version, version)
+        await self.connection.execute(statement.on_conflict_do_update(index_elements=["contest"], set_=news))
+
+    async def final(self, lineup_id: UUID, contest: str, agent_id: UUID, revision: int) -> None:
+        """A lineup's final revision; it never changes."""
+        values = {"lineup_id": lineup_id, "contest": contest, "agent_id": agent_id, "revision": revision}
+        unsaid = {"stale": True, "said_version": 0, "said_judged": "", "said_released": ""}
+        await self.connection.execute(insert(FINALS).values(**values, **unsaid).on_conflict_do_nothing())
+
+    async def agent(self, agent_id: UUID, name: str, version: int) -> None:
+        """An agent and its name; a name that is not the one judged waits to be judged."""
+        statement = insert(AGENTS).values(agent_id=agent_id, name=name, version=version)
+        same = AGENTS.c.name == statement.excluded.name
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["agent_id"],
+                set_={"name": name, "version": version, "state": case((same, AGENTS.c.state), else_=None)},
+                where=AGENTS.c.version < version,
+            )
+        )
+
+    # --- judging ---
+
+    async def waiting_texts(self, limit: int) -> Sequence[WaitingText]:
+        """Texts to be judged whose contest's pool is known, what locks soonest first; no other copy gets them."""
+        query = (
+            select(TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer, TEXTS.c.contest, TEXTS.c.text)
+            .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+            .where(TEXTS.c.state.is_(None), CONTESTS.c.names.is_not(None))
+            .order_by(TEXTS.c.due_at, TEXTS.c.accepted_at)
+            .limit(limit)
+            .with_for_update(of=TEXTS, skip_locked=True)
+        )
+        return [WaitingText(**row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def names(self, contest: str) -> frozenset[str]:
+        """The names of a contest's pool."""
+        query = select(CONTESTS.c.names).where(CONTESTS.c.contest == contest)
+        return frozenset((await self.connection.execute(query)).scalar_one())
+
+    async def judged_texts(self, verdicts: Sequence[tuple[WaitingText, Verdict]], pipeline: str) -> None:
+        """Keep verdicts on texts held by :meth:`waiting_texts`."""
+        statement = (
+            update(TEXTS)
+            .where(
+                TEXTS.c.lineup_id == bindparam("of_lineup"),
+                TEXTS.c.revision == bindparam("of_revision"),
+                TEXTS.c.pointer == bindparam("of_pointer"),
+            )
+            .values(
+                state=bindparam("new_state"),
+                findings=bindparam("new_findings"),
+                pipeline=pipeline,
+                judged_at=func.clock_timestamp(),
+            )
+        )
+        rows = [
+            {
+                "of_lineup": waiting.lineup_id,
+                "of_revision": waiting.revision,
+                "of_pointer": waiting.pointer,
+                "new_state": str(verdict.state),
+                "new_findings": [asdict(finding) for finding in verdict.findings],
+            }
+            for waiting, verdict in verdicts
+        ]
+        await self.connection.execute(statement, rows)
+
+    async def waiting_names(self, limit: int) -> Sequence[WaitingName]:
+        """Agents' names to be judged; no other copy gets them."""
+        query = (
+            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version)
+            .where(AGENTS.c.state.is_(None))
+            .order_by(AGENTS.c.agent_id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        return [WaitingName(**row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def judged_name(self, waiting: WaitingName, verdict: Verdict, pipeline: str) -> None:
+        """Keep the verdict on a name held by :meth:`waiting_names`, as told once more."""
+        await self.connection.execute(
+            update(AGENTS)
+            .where(AGENTS.c.agent_id == waiting.agent_id)
+            .values(
+                state=str(verdict.state),
+                findings=[asdict(finding) for finding in verdict.findings],
+                pipeline=pipeline,
+                told_version=waiting.told_version + 1,
+            )
+        )
+
+    # --- telling ---
+
+    async def due(self, limit: int) -> Sequence[DueLineup]:
+        """Stale lineups of locked contests whose final revision is judged whole; no other copy gets them."""
+        of_final = and_(TEXTS.c.lineup_id == FINALS.c.lineup_id, TEXTS.c.revision == FINALS.c.revision)
+        query = (
+            select(FINALS)
+            .join(CONTESTS, CONTESTS.c.contest == FINALS.c.contest)
+            .where(
+                FINALS.c.stale,
+                CONTESTS.c.locked_at.is_not(None),
+                exists().where(of_final),
+                ~exists().where(of_final, TEXTS.c.state.is_(None)),
+            )
+            .order_by(FINALS.c.contest, FINALS.c.lineup_id)
+            .limit(limit)
+            .with_for_update(of=FINALS, skip_locked=True)
+        )
+        finals = (await self.connection.execute(query)).all()
+        wanted = [(final.lineup_id, final.revision) for final in finals]
+        texts: dict[UUID, dict[str, domain.Text]] = {final.lineup_id: {} for final in finals}
+        query_texts = (
+            select(TEXTS.c.lineup_id, TEXTS.c.pointer, TEXTS.c.text, TEXTS.c.state)
+            .where(tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_(wanted))
+            .with_for_update()
+        )
+        for row in (await self.connection.execute(query_texts)).all() if wanted else ():
+            texts[row.lineup_id][row.pointer] = domain.Text(row.text, None if row.state is None else State(row.state))
+        return [
+            DueLineup(
+                final.lineup_id,
+                final.contest,
+                final.agent_id,
+                Lineup(
+                    locked=True,
+                    final=final.revision,
+                    revisions={final.revision: texts[final.lineup_id]},
+                    said=Said(final.said_version, final.said_judged, final.said_released),
+                ),
+            )
+            for final in finals
+        ]
+
+    async def told(self, said: Mapping[UUID, Said]) -> None:
+        """Keep what has been told of lineups held by :meth:`due`."""
+        statement = (
+            update(FINALS)
+            .where(FINALS.c.lineup_id == bindparam("of_lineup"))
+            .values(
+                stale=False,
+                said_version=bindparam("new_version"),
+                said_judged=bindparam("new_judged"),
+                said_released=bindparam("new_released"),
+            )
+        )
+        rows = [
+            {
+                "of_lineup": lineup_id,
+                "new_version": now.version,
+                "new_judged": now.judged,
+                "new_released": now.released,
+            }
+            for lineup_id, now in said.items()
+        ]
+        await self.connection.execute(statement, rows)
+
+    # --- for operators ---
+
+    async def backlog(self) -> Backlog:
+        """What waits to be judged."""
+        age = func.extract("epoch", func.clock_timestamp() - func.min(TEXTS.c.received_at))
+        query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.state.is_(None))
+        texts, oldest = (await self.connection.execute(query)).one()
+        names = select(func.count()).select_from(AGENTS).where(AGENTS.c.state.is_(None))
+        return Backlog(texts, float(oldest), (await self.connection.execute(names)).scalar_one())
+
+    async def withheld(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Texts that are not cleared, newest verdict first: of final revisions of locked contests alone (C8)."""
+        query = (
+            select(
+                TEXTS.c.contest,
+                TEXTS.c.lineup_id,
+                TEXTS.c.agent_id,
+                TEXTS.c.revision,
+                TEXTS.c.pointer,
+                TEXTS.c.text,
+                TEXTS.c.text_hash,
+                TEXTS.c.state,
+                TEXTS.c.findings,
+                TEXTS.c.pipeline,
+                TEXTS.c.judged_at,
+            )
+            .join(FINALS, and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision))
+            .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+            .where(TEXTS.c.state != State.CLEARED.value, CONTESTS.c.locked_at.is_not(None))
+            .order_by(TEXTS.c.judged_at.desc(), TEXTS.c.lineup_id, TEXTS.c.pointer)
+            .limit(limit)
+        )
+        return [dict(row) for row in (await self.connection.execute(query)).mappings()]
