@@ -306,8 +306,10 @@ class OperatorClient(PublicClient):
         """Move the replay clock; never backwards. A production stack refuses."""
         return await self.operate("PUT", "/clock", body={"now": now.isoformat()})
 
-    async def import_statistics(self, content: bytes, *, season: int, week: int, final: bool) -> Any:
-        """Import a week's statistics (CSV or gzip), as provisional or as final ones."""
+    async def import_statistics(
+        self, content: bytes, *, season: int | None = None, week: int | None = None, final: bool
+    ) -> Any:
+        """Import statistics (CSV or gzip), all of the file or one week, as provisional or as final ones."""
         params = {"season": season, "week": week, "final": final}
         return await self.operate("POST", "/statistics", content=content, params=params)
 

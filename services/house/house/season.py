@@ -46,7 +46,7 @@ AT_ONCE = 8
 PATIENCE = 120.0
 """Seconds that a step may take, with services dying and coming back meanwhile."""
 
-_NOT_YET = frozenset({"lineups-missing", "contest-not-locked", "not-locked", "contest-unknown", "not-found", "busy"})
+_NOT_YET = frozenset({"lineups-missing", "moving", "not-found"})
 """What settlement says while events are still on their way to it."""
 
 
@@ -242,7 +242,11 @@ class Season:
             return found
         await self._clock(locks_at + AFTER_SUNDAY)
         sunday = statistics_of(self._files, week, sunday_only=True)
-        await self._operator.import_statistics(sunday, season=season, week=week, final=False)
+        try:
+            await self._operator.import_statistics(sunday, season=season, week=week, final=False)
+        except MaflError as error:
+            if error.code != "statistics-final":
+                raise
         await self._clock(await self._last_kickoff(name, locks_at) + AFTER_LAST)
         final = statistics_of(self._files, week, sunday_only=False)
         await self._operator.import_statistics(final, season=season, week=week, final=True)

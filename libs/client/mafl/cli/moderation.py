@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as jsons
 import sys
 
 import typer
@@ -23,9 +24,9 @@ def install(app: typer.Typer) -> None:
 
 @group.command("check", epilog=examples("""echo '{"text": "Call 202-555-0143"}' | mafl moderation check"""))
 def check(json: Json = False) -> None:
-    """Read JSON lines with a member `text` on standard input; write state and findings, one line each.
+    """Read JSON lines with a member "text" on standard input; write state and findings, one line each.
 
-    The state is `cleared`, `flagged` or `unchecked`. The output is JSON lines with or without --json.
+    The state is cleared, flagged or unchecked. The output is JSON lines, with --json or without.
     """
     try:
         from moderation.tools import check_lines
@@ -33,8 +34,5 @@ def check(json: Json = False) -> None:
         raise CommandError(
             "not-installed", "This needs the moderation service beside the client", str(error)
         ) from error
-    try:
-        for line in check_lines(sys.stdin):
-            print(line, flush=True)
-    except ValueError as error:
-        raise CommandError("bad-input", "The input cannot be used", str(error)) from error
+    for answer in check_lines(sys.stdin):
+        print(jsons.dumps(answer, ensure_ascii=False), flush=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mafl.cli.contests import Contest
 from mafl.cli.operator import DEFAULT_STATE, State, operate, read_file
 from mafl.cli.output import Json, emit, err, examples
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 group = typer.Typer(name="stats", help="Bring the players' real statistics.", no_args_is_help=True)
 
@@ -27,20 +30,30 @@ def install(app: typer.Typer) -> None:
 )
 def import_(
     file: Annotated[Path, typer.Argument(help="Statistics, CSV or gzip, in the data's column names.")],
-    season: Annotated[int, typer.Option(help="The season of the statistics.")],
-    week: Annotated[int, typer.Option(help="The week of the statistics.")],
+    season: Annotated[int | None, typer.Option(help="Only this season of the file.")] = None,
+    week: Annotated[int | None, typer.Option(help="Only this week of the file.")] = None,
     final: Annotated[
         bool, typer.Option("--final/--provisional", help="Whether all games are over, or scores may still change.")
     ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Import a week's statistics. Provisional ones show scores; final ones can be settled."""
+    """Import statistics: every week of the file, or one. A bad row imports nothing.
+
+    Provisional ones show scores while games are played; final ones can be settled.
+    """
     content = read_file(file)
     with err().status(f"importing {file.name}"):
         answer = operate(state, lambda client: client.import_statistics(content, season=season, week=week, final=final))
     what = "final" if final else "provisional"
-    emit(answer, json, lambda console: console.print(f"{what} statistics of {season} week {week} are in"))
+
+    def show(console: Console) -> None:
+        for one in answer["weeks"]:
+            console.print(
+                f"{one['season']} week {one['week']}: {one['lines']} players, {one['changed']} changed, {what}"
+            )
+
+    emit(answer, json, show)
 
 
 def settle(
