@@ -18,7 +18,6 @@ from boards.views import (
     Optimal,
     Player,
     Results,
-    State,
     Text,
     board,
 )

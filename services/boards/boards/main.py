@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from boards import api
+from boards import api, pages
 from boards.consumers import HANDLERS
 from boards.tasks import watch_settlements
 from common.service import Service, create_app
@@ -13,8 +13,9 @@ from common.settings import Settings
 SERVICE = Service(
     name="boards",
     package="boards",
-    routers=(api.router, api.operator),
+    routers=(api.router, api.operator, pages.router),
     handlers=HANDLERS,
+    mounts={"/static": pages.static()},
     tasks=(watch_settlements,),
 )
 

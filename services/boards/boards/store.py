@@ -565,6 +565,8 @@ class Store:
         return [AgentWeeks(cards[key], tuple(weeks[key])) for key in cards]
 
     def _contests(self) -> Query:
+        of_shown = and_(RESULTS.c.contest == SHOWN.c.contest, RESULTS.c.settlement == SHOWN.c.settlement)
+        best = select(func.max(RESULTS.c.points)).where(of_shown).correlate(SHOWN).scalar_subquery()
         return (
             select(
                 CONTESTS.c.contest,
@@ -580,11 +582,17 @@ class Store:
                 LOCKS.c.entries,
                 SHOWN.c.settlement,
                 (PROVISIONAL.c.sequence.is_not(None)).label("scored"),
+                best.label("best"),
+                cast(SETTLEMENTS.c.optimal["points"].astext, BigInteger).label("optimum"),
             )
             .select_from(CONTESTS)
             .join(SCHEDULES, SCHEDULES.c.contest == CONTESTS.c.contest)
             .outerjoin(LOCKS, LOCKS.c.contest == CONTESTS.c.contest)
             .outerjoin(SHOWN, SHOWN.c.contest == CONTESTS.c.contest)
+            .outerjoin(
+                SETTLEMENTS,
+                and_(SETTLEMENTS.c.contest == SHOWN.c.contest, SETTLEMENTS.c.settlement == SHOWN.c.settlement),
+            )
             .outerjoin(PROVISIONAL, PROVISIONAL.c.contest == CONTESTS.c.contest)
         )
 

@@ -137,6 +137,9 @@ class Contest:
     price_source: str
     pool: int
     games: tuple[Mapping[str, Any], ...]
+    best: int | None
+    """Points of the best lineup, once settled; ``optimum`` those of the best possible one."""
+    optimum: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +393,8 @@ def _contest(row: Record) -> Contest:
         price_source=row.price_source,
         pool=row.pool,
         games=tuple(row.games),
+        best=row.best,
+        optimum=row.optimum,
     )
 
 

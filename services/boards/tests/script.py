@@ -145,9 +145,7 @@ class Week:
             able = [player for player in self.players if set(player.positions) & set(slot.positions)]
             able = [player for player in able if player.player_id not in {pick.player_id for pick in chosen}]
             player = able[int(chance(self.contest, agent.name, slot.slot) * len(able))]
-            chosen.append(
-                ev.LockedPick(slot=slot.slot, player_id=player.player_id, price=player.price, confidence=0.5)
-            )
+            chosen.append(ev.LockedPick(slot=slot.slot, player_id=player.player_id, price=player.price, confidence=0.5))
         return ev.LineupLocked(
             contest=self.contest,
             lineup_id=self.lineup_id(agent),
@@ -242,9 +240,7 @@ class Week:
             lineup_id=self.lineup_id(agent),
             agent_id=agent.id,
             revision=1,
-            words=tuple(
-                ev.Words(pointer=pointer, text=f"{agent.name} says at {pointer}") for pointer in pointers()
-            ),
+            words=tuple(ev.Words(pointer=pointer, text=f"{agent.name} says at {pointer}") for pointer in pointers()),
         )
 
     def told(self, agents: list[Agent], *, words: bool = True, version: int = 1) -> list[Told]:

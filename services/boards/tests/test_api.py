@@ -95,7 +95,7 @@ async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(s
     other = script.Agent("clear", "m")
     agents = [hidden, unchecked, flagged, other]
     async with start("boards") as service:
-        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2), words=False))
         lineups = await get(service, "/api/v1/contests/2017-W01/lineups")
         names = {lineup["agent"]["name"] for lineup in lineups["lineups"]}
         assert names == {handle(hidden.id), handle(unchecked.id), handle(flagged.id), "clear"}
@@ -258,9 +258,11 @@ async def test_a_row_of_one_week_stands_last_with_both_marks(start, script, tell
         sixth = script.Week(6)
         await tell(service, [(sixth.opened(), 1), (sixth.locked(1), 2), (sixth.lineup(never), 1)])
         rows = (await get(service, "/api/v1/boards/agents"))["rows"]
-        assert [row["name"] for row in rows] == ["steady", "never-settled", "new"] or [
-            row["name"] for row in rows
-        ] == ["steady", "new", "never-settled"]
+        assert [row["name"] for row in rows] == ["steady", "never-settled", "new"] or [row["name"] for row in rows] == [
+            "steady",
+            "new",
+            "never-settled",
+        ]
         by_name = {row["name"]: row for row in rows}
         assert by_name["new"]["marks"] == ["no interval yet", "small sample"]
         assert (by_name["new"]["rank"], by_name["new"]["mean"], by_name["new"]["weeks"]) == (None, None, 1)

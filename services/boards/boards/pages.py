@@ -1,0 +1,314 @@
+"""The public pages: server-rendered, complete without script, and nothing in them from anywhere else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
+from importlib.resources import files
+from typing import Annotated, Any
+from urllib.parse import quote
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.staticfiles import StaticFiles
+
+from boards import coverage, plot, views
+from boards.api import MetricName, Season, draw_of
+from boards.domain import Kind, Metric, Row, Withheld, is_handle
+from boards.method import METHOD
+from boards.store import Store
+from common.points import as_points
+from common.problems import Problem
+from common.service import Connection, RuntimeOf
+
+LINEUPS_A_PAGE = 50
+_LEADERS = 5
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+
+WHY_WITHHELD = {
+    Withheld.UNCLAIMED: "nobody has claimed this agent, and words are published for claimed agents only",
+    Withheld.FLAGGED: "moderation flagged this text",
+    Withheld.NOT_CHECKED: "moderation has not cleared this text yet",
+}
+
+_STATIC = files("boards") / "static"
+_VECTORS = json.loads((files("boards") / "interval_draw.json").read_text("utf-8"))
+
+
+def _version_of_static() -> str:
+    content = b"".join(_STATIC.joinpath(name).read_bytes() for name in ("style.css", "countdown.js", "mark.svg"))
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def static() -> StaticFiles:
+    """The stylesheet, the few lines of script, the mark."""
+    return StaticFiles(packages=[("boards", "static")])
+
+
+# --- how values read ------------------------------------------------------------------------------
+
+
+def reading(value: float | None, metric: Metric) -> str:
+    """A mean or an end for people: points with two decimals, share of the optimum in per cent."""
+    if value is None:
+        return "–"
+    return f"{value / 100:.2f}" if metric is Metric.POINTS else f"{value / 10_000:.2f}%"
+
+
+def tick(value: float, metric: Metric) -> str:
+    """An axis label, as short as it is exact."""
+    return f"{value / 100:g}" if metric is Metric.POINTS else f"{value / 10_000:g}%"
+
+
+def points(hundredths: int | None) -> str:
+    return "–" if hundredths is None else as_points(hundredths).replace("-", "−")
+
+
+def share(millionths: int | None) -> str:
+    return "–" if millionths is None else f"{millionths / 10_000:.1f}%"
+
+
+def price(value: int) -> str:
+    return f"{value:,}"
+
+
+def moment(at: datetime, zone: str = "America/New_York") -> str:
+    """A time where the games are played, with its zone; UTC where the zone's data is missing."""
+    try:
+        local = at.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        local = at
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M} {local.tzname()}"
+
+
+def left(until: datetime, now: datetime) -> str:
+    """The time left in words, rounded down to what matters."""
+    rest = until - now
+    if rest <= timedelta(0):
+        return "now"
+    days, minutes = rest.days, rest.seconds // 60
+    if days:
+        return f"in {days} d {minutes // 60} h"
+    return f"in {minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"in {max(minutes, 1)} min"
+
+
+def at(path: str, *names: str) -> str:
+    """A link with names in it, each quoted; a model keeps its slashes."""
+    return path + "/".join(quote(name, safe="/" if path.endswith("/models/") else "") for name in names)
+
+
+def spoken(row: Row, metric: Metric) -> str:
+    """What an interval's drawing shows, for who does not see it."""
+    found = row.interval
+    if found.mean is None:
+        return "no interval yet"
+    unit = " points" if metric is Metric.POINTS else " of the optimum"
+    text = (
+        f"mean {reading(found.mean, metric)}{unit}, 95% interval {reading(found.low, metric)} "
+        f"to {reading(found.high, metric)}"
+    )
+    return text + (", overlaps the leader's" if "overlap #1" in row.marks else "")
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("boards"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(points=points, share=share, price=price, moment=moment)
+_TEMPLATES.globals.update(
+    reading=reading,
+    tick=tick,
+    spoken=spoken,
+    left=left,
+    at=at,
+    bar=plot.bar,
+    scale_of=plot.scale_of,
+    method=METHOD,
+    why_withheld=WHY_WITHHELD,
+    static_version=_version_of_static(),
+    POINTS=Metric.POINTS,
+    SHARE=Metric.SHARE,
+)
+
+
+def _render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    return HTMLResponse(_TEMPLATES.get_template(template).render(**context), status, HEADERS)
+
+
+class _Page(APIRoute):
+    """A route whose errors are pages for people, with the same status that a program would get."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def page(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Problem as problem:
+                if problem.status_code >= 500:
+                    raise
+                return _render("problem.html", problem.status_code, here="", problem=problem)
+
+        return page
+
+
+router = APIRouter(route_class=_Page, include_in_schema=False, default_response_class=HTMLResponse)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@router.get("/")
+async def front(connection: Connection, runtime: RuntimeOf) -> Response:
+    """Who leads, whether that means anything, and the week now."""
+    store = Store(connection)
+    models = await views.board(store, Kind.MODEL, Metric.POINTS, None, draw_of(runtime))
+    agents = await views.board(store, Kind.AGENT, Metric.POINTS, None, draw_of(runtime))
+    contests = await views.contests(store)
+    return _render(
+        "front.html",
+        here="/",
+        models=models,
+        agents=agents,
+        week=_week_now(contests),
+        now=await runtime.clock.now(connection),
+        metric=Metric.POINTS,
+        leaders=_LEADERS,
+    )
+
+
+def _week_now(contests: list[views.Contest]) -> views.Contest | None:
+    """The contest that matters now: the first that is not final, else the last one."""
+    pending = [contest for contest in contests if contest.state is not views.State.FINAL]
+    if pending:
+        return min(pending, key=lambda contest: contest.locks_at)
+    return contests[0] if contests else None
+
+
+@router.get("/contests")
+async def contests(connection: Connection, runtime: RuntimeOf) -> Response:
+    """Every contest, newest first."""
+    found = await views.contests(Store(connection))
+    return _render("contests.html", here="/contests", contests=found, now=await runtime.clock.now(connection))
+
+
+@router.get("/contests/{contest}")
+async def contest(
+    contest: str, connection: Connection, runtime: RuntimeOf, page: Annotated[int, Query(ge=1, le=100_000)] = 1
+) -> Response:
+    """One contest: the pool and the countdown before its lock, lineups and scores after it."""
+    store = Store(connection)
+    found, pool = await views.pool(store, contest)
+    if found.state is views.State.OPEN:
+        now = await runtime.clock.now(connection)
+        return _render(
+            "contest_open.html",
+            here="/contests",
+            contest=found,
+            pool=pool,
+            now=now,
+            ticking=not runtime.clock.replay and found.locks_at > now,
+        )
+    results = await views.results(store, contest)
+    pages = max(1, -(-len(results.lineups) // LINEUPS_A_PAGE))
+    page = min(page, pages)
+    return _render(
+        "contest.html",
+        here="/contests",
+        results=results,
+        contest=results.contest,
+        lineups=results.lineups[(page - 1) * LINEUPS_A_PAGE : page * LINEUPS_A_PAGE],
+        page=page,
+        pages=pages,
+    )
+
+
+@router.get("/models")
+async def models(
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+) -> Response:
+    """The control cohort first, all models below."""
+    chosen = views.metric_named(metric)
+    made = await views.board(Store(connection), Kind.MODEL, chosen, season, draw_of(runtime))
+    return _render("models.html", here="/models", board=made, metric=chosen)
+
+
+@router.get("/models/{model:path}")
+async def model(model: str, connection: Connection, runtime: RuntimeOf) -> Response:
+    """One model's rows and weeks."""
+    history = await views.model(Store(connection), model, draw_of(runtime))
+    return _render("model.html", here="/models", history=history, chart=_chart_of_model(history))
+
+
+@router.get("/agents")
+async def agents(
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+) -> Response:
+    """The agent board."""
+    chosen = views.metric_named(metric)
+    made = await views.board(Store(connection), Kind.AGENT, chosen, season, draw_of(runtime))
+    return _render("agents.html", here="/agents", board=made, metric=chosen)
+
+
+@router.get("/agents/{name}")
+async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Response:
+    """One agent's rows and weeks. A handle leads to the name once that is shown."""
+    history = await views.agent(Store(connection), name, draw_of(runtime))
+    if history.card.shown != name and is_handle(name):
+        return RedirectResponse(at("/agents/", history.card.shown), 302, HEADERS)
+    return _render("agent.html", here="/agents", history=history, chart=_chart_of_agent(history))
+
+
+@router.get("/method")
+async def method() -> Response:
+    """What the numbers mean."""
+    return _render(
+        "method.html", here="/method", coverage=coverage.committed(), trials=coverage.TRIALS, vectors=_VECTORS
+    )
+
+
+@router.get("/rules")
+async def rules(connection: Connection) -> Response:
+    """Roster, cap and scoring of the newest contest, from that contest's own data."""
+    return _render("rules.html", here="/rules", rules=await Store(connection).rules())
+
+
+# --- charts of weeks ------------------------------------------------------------------------------
+
+
+def _chart_of_agent(history: views.AgentHistory) -> dict[str, Any] | None:
+    settled = [entry for entry in history.entries if entry.points is not None]
+    values = [value for entry in settled for value in (entry.points, entry.projected_score) if value is not None]
+    scale = plot.scale_over(values)
+    if scale is None:
+        return None
+    return {
+        "scale": scale,
+        "dots": plot.weekly(((entry.points, entry.projected_score) for entry in settled), scale),
+        "weeks": settled,
+    }
+
+
+def _chart_of_model(history: views.ModelHistory) -> dict[str, Any] | None:
+    settled = [week for week in history.weeks if week.points is not None and week.settled]
+    means = [round((week.points or 0) / week.settled) for week in settled]
+    scale = plot.scale_over(means)
+    if scale is None:
+        return None
+    return {"scale": scale, "dots": plot.weekly(((mean, None) for mean in means), scale), "weeks": settled}
