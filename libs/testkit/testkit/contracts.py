@@ -7,6 +7,7 @@ are only added to: an example that was once published must be readable for ever.
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ def _type_of(field: dict[str, Any]) -> str:
     return str(field.get("format") or field.get("type") or field.get("const", "any"))
 
 
+@cache
 def files() -> dict[Path, str]:
     """Every generated file with its content; golden examples apart."""
     documents: dict[Path, Any] = {}
