@@ -4,8 +4,9 @@ Points are integers in hundredths, so that nothing is ever rounded. A statistic 
 absent from a line; it is not zero.
 
     SettlementError (ValueError)
-    ├── BadStatistic     a value that is no whole number, with its line and column
-    └── BadScoring       a scoring version that contradicts itself
+    ├── InputError          a file cannot be used; says line and column where there are any
+    │   └── BadStatistic    a cell that is no whole number
+    └── BadScoring          a scoring version that contradicts itself
 """
 
 from __future__ import annotations
@@ -40,17 +41,27 @@ class SettlementError(ValueError):
     """Base of what can be wrong with the data that settlement is given."""
 
 
-class BadStatistic(SettlementError):
-    """A statistic is not a whole number; the message says where and what would be right."""
+class InputError(SettlementError):
+    """A file cannot be used. The message says where, what is wrong and what would be right."""
+
+    def __init__(self, detail: str, *, line: int | None = None, column: str | None = None) -> None:
+        place = [f"line {line}"] if line is not None else []
+        place += [f"column {column}"] if column is not None else []
+        super().__init__(f"{', '.join(place)}: {detail}" if place else detail)
+        self.line = line
+        self.column = column
+
+
+class BadStatistic(InputError):
+    """A statistic is not a whole number."""
 
     def __init__(self, *, line: int, column: str, value: str) -> None:
         super().__init__(
-            f"line {line}, column {column}: {value[:40]!r} is not a statistic; "
-            f"it must be a whole number within ±{LIMIT:,}, or blank where it is not known"
+            f"{value[:40]!r} is not a statistic; "
+            f"it must be a whole number within ±{LIMIT:,}, or blank where it is not known",
+            line=line,
+            column=column,
         )
-        self.line = line
-        self.column = column
-        self.value = value
 
 
 class BadScoring(SettlementError):

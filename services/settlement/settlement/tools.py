@@ -6,10 +6,8 @@ InputError (ValueError)   the file cannot be used; names line and column and wha
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,10 @@ from typing import Any
 from common.events import Scoring, Slot
 from common.points import as_points, hundredths
 from settlement.certify import certify
+from settlement.domain import InputError, statistic, statistics_of
 from settlement.domain import points as score
-from settlement.domain import statistic, statistics_of
 from settlement.optimal import Player, best_lineups, count_lineups, optimal
+from settlement.tables import read_table, read_text
 
 DEFAULT_CAP = 50_000
 
@@ -42,15 +41,8 @@ DEFAULT_ROSTER: tuple[Slot, ...] = tuple(
 MOST_POINTS = 1_000_000_00
 """Hundredths; no player ever scores a million points."""
 
-LARGEST = 256 << 20
-"""Bytes of text that are read; a compressed file may promise far more than it should."""
-
 _COLUMNS = ("player_id", "name", "position", "team", "price", "points")
 _PRICE = re.compile(r"0*([1-9][0-9]{0,8})", re.ASCII)
-
-
-class InputError(ValueError):
-    """The file cannot be used; the message says where and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ def score_file(path: str | Path, scoring: Scoring) -> ScoredFile:
     _, columns = next(lines)
     known = [(at, column) for at, column in enumerate(columns) if column in wanted]
     if not known:
-        raise InputError(f"line 1: no column is a statistic of {scoring.scoring}; it looks at {', '.join(wanted)}")
+        raise InputError(f"no column is a statistic of {scoring.scoring}; it looks at {', '.join(wanted)}", line=1)
     kept = [at for at, column in enumerate(columns) if column != "points"]
     rows = []
     for number, cells in lines:
@@ -124,53 +116,12 @@ def score_file(path: str | Path, scoring: Scoring) -> ScoredFile:
     return ScoredFile(scoring.scoring, (*(columns[at] for at in kept), "points"), tuple(rows))
 
 
-def read_text(data: bytes, name: str) -> str:
-    """The text of a CSV file, gzip or not, UTF-8 with or without a byte order mark. Raises ``InputError``."""
-    try:
-        if data[:2] == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise InputError(f"{name}: larger than {LARGEST >> 20} MiB of text")
-        return data.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{name}: not a whole gzip file ({error})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}: byte {error.start} is not UTF-8 text") from error
-
-
-def table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines of a CSV with their line numbers, the header (1) first. Blank lines are left out.
-
-    Raises ``InputError`` for an empty file, a repeated column and a row that is longer or shorter than the header.
-    """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    width = 0
-    try:
-        for cells in reader:
-            if not width:
-                cells = [cell.strip() for cell in cells]
-                width = len(cells)
-                repeated = sorted({cell for cell in cells if cells.count(cell) > 1})
-                if repeated:
-                    raise InputError(f"line 1: column {repeated[0]} is there twice")
-            elif not any(cells):
-                continue
-            elif len(cells) != width:
-                raise InputError(f"line {reader.line_num}: {len(cells)} cells, but the header has {width} columns")
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: not CSV ({error})") from error
-    if not width:
-        raise InputError(f"{name}: the file is empty; a header line is needed")
-
-
 def _table(path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    return table(read_text(data, str(path)), str(path))
+    return read_table(read_text(data, str(path)), str(path))
 
 
 def _players(path: Path) -> Iterator[Player]:
@@ -178,41 +129,58 @@ def _players(path: Path) -> Iterator[Player]:
     _, columns = next(lines)
     missing = [column for column in _COLUMNS if column not in columns]
     if missing:
-        raise InputError(f"line 1: column {missing[0]} is missing; needed are {','.join(_COLUMNS)}")
+        raise InputError(f"is missing; needed are {','.join(_COLUMNS)}", line=1, column=missing[0])
     at = {column: columns.index(column) for column in _COLUMNS}
-    allowed = tuple(dict.fromkeys(position for slot in DEFAULT_ROSTER for position in slot.positions))
     first_seen: dict[str, int] = {}
-    for number, cells in lines:
+    for line, cells in lines:
         player_id, position, price, points = (
             cells[at[c]].strip() for c in ("player_id", "position", "price", "points")
         )
         if not player_id:
-            raise InputError(f"line {number}, column player_id: blank; every player needs an id of his own")
+            raise InputError("blank; every player needs an id of his own", line=line, column="player_id")
         if player_id in first_seen:
             raise InputError(
-                f"line {number}, column player_id: {player_id!r} is on line {first_seen[player_id]} already; "
-                "list each player once, two positions as RB/WR"
+                f"{player_id!r} is on line {first_seen[player_id]} already; "
+                "list each player once, two positions as RB/WR",
+                line=line,
+                column="player_id",
             )
-        first_seen[player_id] = number
-        positions = tuple(dict.fromkeys(part.strip() for part in position.split("/")))
-        if not set(positions) <= set(allowed):
-            raise InputError(
-                f"line {number}, column position: {position[:40]!r} is none of {' '.join(allowed)}, "
-                "nor several of them joined by /"
-            )
-        whole = _PRICE.fullmatch(price)
-        if whole is None:
-            raise InputError(
-                f"line {number}, column price: {price[:40]!r} is not a price; "
-                "it must be a whole number above zero, such as 5600"
-            )
-        try:
-            value = hundredths(points)
-        except ValueError:
-            value = MOST_POINTS + 1
-        if abs(value) > MOST_POINTS:
-            raise InputError(
-                f"line {number}, column points: {points[:40]!r} are no points; "
-                "it must be a number with at most two decimals, such as 17.3 or -1"
-            )
-        yield Player(player_id, positions, int(whole[1]), value)
+        first_seen[player_id] = line
+        yield Player(player_id, _positions(position, line), _price(price, line), _points(points, line))
+
+
+def _positions(text: str, line: int) -> tuple[str, ...]:
+    allowed = dict.fromkeys(position for slot in DEFAULT_ROSTER for position in slot.positions)
+    positions = tuple(dict.fromkeys(part.strip() for part in text.split("/")))
+    if not set(positions) <= set(allowed):
+        raise InputError(
+            f"{text[:40]!r} is none of {' '.join(allowed)}, nor several of them joined by /",
+            line=line,
+            column="position",
+        )
+    return positions
+
+
+def _price(text: str, line: int) -> int:
+    whole = _PRICE.fullmatch(text)
+    if whole is None:
+        raise InputError(
+            f"{text[:40]!r} is not a price; it must be a whole number above zero, such as 5600",
+            line=line,
+            column="price",
+        )
+    return int(whole[1])
+
+
+def _points(text: str, line: int) -> int:
+    try:
+        points = hundredths(text[:40])
+    except ValueError:
+        points = MOST_POINTS + 1
+    if abs(points) > MOST_POINTS:
+        raise InputError(
+            f"{text[:40]!r} are no points; it must be a number with at most two decimals, such as 17.3 or -1",
+            line=line,
+            column="points",
+        )
+    return points

@@ -1,14 +1,20 @@
-"""What the tests of settlement share: the classic rules, the roster, the real seasons."""
+"""What the tests of settlement share: the classic rules, the roster, the real seasons, a week to settle."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
+import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from common import events as ev
 from common.events import Band, Bonus, Scoring, Slot
 from settlement.tools import DEFAULT_ROSTER
 
@@ -66,3 +72,126 @@ def read_data(data_path: Callable[[str], Path]) -> Callable[[str], list[dict[str
             return list(csv.DictReader(file))
 
     return read
+
+
+@dataclass
+class PlayedWeek:
+    """A real week as the contest service tells of it, with lineups drawn at random from its pool."""
+
+    opened: ev.ContestOpened
+    locked: ev.ContestLocked
+    lineups: list[ev.LineupLocked]
+    worth: dict[str, str]
+    """The points that the data itself gives for each player of the pool, as text."""
+    events: list[ev.Event] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.events = [self.opened, self.locked, *self.lineups]
+
+
+@pytest.fixture(scope="session")
+def play_week(
+    read_data: Callable[[str], list[dict[str, str]]], classic: Scoring, roster: Sequence[Slot]
+) -> Callable[..., PlayedWeek]:
+    """``play_week(4, entries=20)``: week 4 of 2017 with its Sunday and Monday games, locked with 20 lineups."""
+
+    def play(week: int, *, entries: int = 5) -> PlayedWeek:
+        rows = [
+            row
+            for row in read_data("pool_2017_dk.csv.gz")
+            if row["week"] == str(week) and row["weekday"] in ("Sunday", "Monday") and row["salary"] not in ("", "0")
+        ]
+        players = tuple(
+            ev.PoolPlayer(
+                player_id=row["player_id"] or row["source_player_id"],
+                player_name=row["name"],
+                positions=(row["position"],),
+                team=row["team"],
+                opponent=row["opponent"],
+                game_id=row["game_id"],
+                price=int(row["salary"]),
+            )
+            for row in rows
+        )
+        games = {
+            row["game_id"]: ev.Game(
+                game_id=row["game_id"],
+                away=row["team"] if row["home_away"] == "away" else row["opponent"],
+                home=row["team"] if row["home_away"] == "home" else row["opponent"],
+                kickoff=datetime.fromisoformat(row["kickoff"]),
+            )
+            for row in rows
+        }
+        locks_at = min(game.kickoff for game in games.values())
+        contest = f"2017-W{week:02d}"
+        opened = ev.ContestOpened(
+            contest=contest,
+            season=2017,
+            week=week,
+            opened_at=locks_at - timedelta(days=4),
+            locks_at=locks_at,
+            cap=50_000,
+            roster=tuple(roster),
+            ruleset="draftkings-classic-1",
+            scoring=classic,
+            price_source="draftkings",
+            games=tuple(games.values()),
+            players=players,
+        )
+        chance = random.Random(week)
+        return PlayedWeek(
+            opened=opened,
+            locked=ev.ContestLocked(contest=contest, locked_at=locks_at, entries=entries),
+            lineups=[_lineup(opened, chance, number) for number in range(entries)],
+            worth={row["player_id"] or row["source_player_id"]: row["recomputed_dk_points"] or "0" for row in rows},
+        )
+
+    return play
+
+
+def _lineup(contest: ev.ContestOpened, chance: random.Random, number: int) -> ev.LineupLocked:
+    while True:
+        picks: dict[str, ev.PoolPlayer] = {}
+        for slot in contest.roster:
+            open_to = [
+                player
+                for player in contest.players
+                if set(player.positions) & set(slot.positions) and player not in picks.values()
+            ]
+            picks[slot.slot] = chance.choice(open_to)
+        price = sum(player.price for player in picks.values())
+        if price <= contest.cap:
+            break
+    return ev.LineupLocked(
+        contest=contest.contest,
+        lineup_id=UUID(int=chance.getrandbits(128), version=4),
+        agent_id=UUID(int=chance.getrandbits(128), version=4),
+        revision=1,
+        accepted_at=contest.locks_at - timedelta(hours=1),
+        model=("openai/gpt-5", "anthropic/claude", "google/gemini")[number % 3],
+        marks=ev.Marks(house=number % 2 == 0),
+        picks=tuple(
+            ev.LockedPick(slot=slot, player_id=player.player_id, price=player.price, confidence=0.5)
+            for slot, player in picks.items()
+        ),
+        total_price=price,
+        projected_score=12_000,
+        confidence=0.5,
+    )
+
+
+@pytest.fixture(scope="session")
+def statistics_file(read_data: Callable[[str], list[dict[str, str]]]) -> Callable[..., bytes]:
+    """``statistics_file(4, {"00-0030496": {"rush_yds": "200"}}, leave_out={…})``: a week of 2017, with changes."""
+
+    def make(week: int, changes: dict[str, dict[str, str]] | None = None, *, leave_out: Sequence[str] = ()) -> bytes:
+        rows = [dict(row) for row in read_data("weekly_stats_2017.csv.gz") if row["week"] == str(week)]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, rows[0])
+        writer.writeheader()
+        for row in rows:
+            if row["player_id"] not in leave_out:
+                writer.writerow({**row, **(changes or {}).get(row["player_id"], {})})
+        return text.getvalue().encode()
+
+    return make

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from common.events import Scoring
-from settlement.domain import BadStatistic
+from settlement.domain import BadStatistic, InputError
 from settlement.optimal import InfeasibleError
-from settlement.tools import InputError, optimal_document, score_file
+from settlement.tools import optimal_document, score_file
 
 HEADER = "player_id,name,position,team,price,points"
 
@@ -87,8 +87,8 @@ def test_a_bad_row_is_named_with_line_and_column(tmp_path: Path, row: str, compl
     ("data", "complaint"),
     [
         (b"", "the file is empty"),
-        (b"player_id,name,position,team,price\n", "column points is missing"),
-        (b"player_id,name,position,team,price,points,name\n", "column name is there twice"),
+        (b"player_id,name,position,team,price\n", "line 1, column points: is missing"),
+        (b"player_id,name,position,team,price,points,name\n", "line 1, column name: is there twice"),
         (b"player_id,name\xff", "is not UTF-8 text"),
         (gzip.compress(b"player_id")[:-4], "not a whole gzip file"),
     ],

@@ -1,0 +1,184 @@
+"""Settlement's routes: all of them the operator's. What the public may see of a result, boards show."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, StringConstraints
+
+from common import events as ev
+from common.problems import NotFound, Problem
+from common.service import Connection, RuntimeOf, operator_only
+from settlement import commands
+from settlement.store import Settled, Store
+
+LARGEST_BODY = 16 << 20
+"""Bytes; a season of statistics is an eighth of one million, packed."""
+
+router = APIRouter()
+operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_only)])
+
+Contest = Annotated[str, Path(max_length=40, examples=["2017-W04"])]
+Season = Annotated[int | None, Query(ge=1920, le=2200, description="Only rows of this season")]
+WeekOf = Annotated[int | None, Query(ge=1, le=30, description="Only rows of this week")]
+
+
+class TooLarge(Problem):
+    status = 413
+    code = "body-too-large"
+    title = "The body is too large"
+
+
+class ContestReport(BaseModel):
+    """How a contest of an imported week stands. ``unknown_players`` of the file are not in its pool."""
+
+    contest: str
+    unknown_players: int
+    players_without_statistics: int
+    scores_updated: bool
+
+
+class WeekReport(BaseModel):
+    """A week of an import; ``changed`` lines are new or differ from those that were there."""
+
+    season: int
+    week: int
+    lines: int
+    changed: int
+    contests: list[ContestReport]
+
+
+class ImportReport(BaseModel):
+    """What an import did; ``blank`` rows had no known statistic."""
+
+    rows: int
+    blank: int
+    ignored_columns: list[str]
+    final: bool
+    weeks: list[WeekReport]
+
+
+class WeekState(BaseModel):
+    """The statistics of a week."""
+
+    season: int
+    week: int
+    final: bool
+    imports: int
+    imported_at: datetime
+
+
+class SettleRequest(BaseModel):
+    """``reason`` is needed for a correction."""
+
+    reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=commands.LONGEST_REASON)] | None = None
+
+
+class SettlementView(BaseModel):
+    """A settlement version. Points in hundredths."""
+
+    contest: str
+    settlement: int
+    reason: str
+    scoring: str
+    settled_at: datetime
+    optimal: ev.OptimalLineup
+    lineups: int
+    digest: str
+
+
+class SettleAnswer(SettlementView):
+    """The version that holds, and whether this call made it."""
+
+    changed: bool
+
+
+class ResultView(BaseModel):
+    """A lineup's result under one version. Points and regret in hundredths, share in millionths."""
+
+    lineup_id: UUID
+    agent_id: UUID
+    model: str
+    marks: ev.Marks
+    points: int
+    share: int
+    regret: int
+    picks: list[ev.SettledPick]
+
+
+class VersionView(SettlementView):
+    """A settlement version with all it says."""
+
+    players: dict[str, int]
+    results: list[ResultView]
+
+
+@operator.post("/statistics")
+async def import_statistics(
+    request: Request, runtime: RuntimeOf, season: Season = None, week: WeekOf = None, final: bool = False
+) -> ImportReport:
+    """Import statistics: the body is CSV, gzip or plain. All of it or, where a row is bad, nothing."""
+    report = await commands.import_statistics(
+        runtime.database, runtime.clock, await _body(request), season=season, week=week, final=final
+    )
+    return ImportReport.model_validate(report)
+
+
+@operator.get("/statistics")
+async def statistics(connection: Connection) -> list[WeekState]:
+    """The weeks that have statistics."""
+    return [WeekState.model_validate(dict(row)) for row in await Store(connection).weeks()]
+
+
+@operator.post("/contests/{contest}/settle")
+async def settle(contest: Contest, runtime: RuntimeOf, body: SettleRequest | None = None) -> SettleAnswer:
+    """Settle a contest; the same statistics again give the same version."""
+    settled, changed = await commands.settle(
+        runtime.database, runtime.clock, runtime.metrics, contest, body.reason if body else None
+    )
+    return SettleAnswer(**_version(settled), changed=changed)
+
+
+@operator.get("/settlements")
+async def settlements(connection: Connection, contest: str | None = None) -> list[SettlementView]:
+    """Every settlement version, of one contest or of all, oldest first."""
+    return [SettlementView(**_version(settled)) for settled in await Store(connection).settlements(contest)]
+
+
+@operator.get("/settlements/{contest}/{settlement}")
+async def settlement(
+    contest: Contest, settlement: Annotated[int, Path(ge=1, le=2**31 - 1)], connection: Connection
+) -> VersionView:
+    """One version, also after it was corrected, with the points of the pool and of every lineup."""
+    store = Store(connection)
+    found = await store.settlement(contest, settlement)
+    if found is None:
+        raise NotFound(f"{contest} has no settlement version {settlement}.")
+    settled, players = found
+    results = [
+        ResultView(
+            **{name: row[name] for name in ("lineup_id", "agent_id", "model", "marks", "points", "share", "regret")},
+            picks=[
+                ev.SettledPick(slot=slot, player_id=player_id, price=price, points=points)
+                for slot, player_id, price, points in row["picks"]
+            ],
+        )
+        for row in await store.results(contest, settlement)
+    ]
+    return VersionView(**_version(settled), players=players, results=results)
+
+
+def _version(settled: Settled) -> dict[str, Any]:
+    return {name: getattr(settled, name) for name in SettlementView.model_fields}
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            raise TooLarge(f"The body is larger than {LARGEST_BODY >> 20} MiB; send it packed, or a week at a time.")
+    return bytes(body)

@@ -1,0 +1,375 @@
+"""What settlement does: import statistics, settle a contest.
+
+The errors, beside their use::
+
+    Problem
+    ├── StatisticsInvalid        422   a file that cannot be used, with line and column
+    ├── StatisticsFinal          409   provisional statistics for a week that is final
+    ├── LineupsMissing           409   events are still arriving; try again
+    ├── LineupsSurplus           409   more lineups than the lock announced
+    ├── StatisticsMissing        409   no final statistics of the contest's week
+    ├── ReasonRequired           409   a correction must say why
+    ├── NotSettleable            409   the pool has no lineup, or its numbers cannot be solved
+    ├── Moving                   409   statistics or lineups changed all the while; try again
+    ├── CertificationFailed      500   the two methods disagree: nothing is settled
+    ├── ImpossibleLineup         500   a frozen lineup that the contest cannot have accepted
+    └── NotFound                 404
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+
+from common import events as ev
+from common.clock import Clock
+from common.db import Database
+from common.logs import logger
+from common.metrics import Metrics
+from common.outbox import emit, emit_all
+from common.problems import NotFound, Problem, shown
+from settlement.domain import BadScoring, InputError
+from settlement.imports import Statistics, Week, lines_without_a_pool_player, read_statistics
+from settlement.optimal import InfeasibleError, TooFineError
+from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, work_out
+from settlement.store import Imported, Settled, Store
+
+FIRST_REASON = "final statistics"
+"""The reason of a first settlement, unless the operator gives another."""
+
+LONGEST_REASON = 500
+_ROUNDS = 5
+
+
+class StatisticsInvalid(Problem):
+    status = 422
+    code = "statistics-invalid"
+    title = "The statistics cannot be used"
+
+
+class StatisticsFinal(Problem):
+    status = 409
+    code = "statistics-final"
+    title = "The week's statistics are final"
+
+
+class LineupsMissing(Problem):
+    status = 409
+    code = "lineups-missing"
+    title = "Not all lineups have arrived"
+
+
+class LineupsSurplus(Problem):
+    status = 409
+    code = "lineups-surplus"
+    title = "More lineups than the lock announced"
+
+
+class StatisticsMissing(Problem):
+    status = 409
+    code = "statistics-missing"
+    title = "The week has no final statistics"
+
+
+class ReasonRequired(Problem):
+    status = 409
+    code = "reason-required"
+    title = "A correction needs a reason"
+
+
+class NotSettleable(Problem):
+    status = 409
+    code = "not-settleable"
+    title = "The contest cannot be solved"
+
+
+class Moving(Problem):
+    status = 409
+    code = "moving"
+    title = "The week changed while it was settled"
+
+
+class CertificationFailed(Problem):
+    status = 500
+    code = "certification-failed"
+    title = "The optimum is not proven"
+
+
+class ImpossibleLineup(Problem):
+    status = 500
+    code = "impossible-lineup"
+    title = "A frozen lineup breaks the rules"
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+async def import_statistics(
+    database: Database, clock: Clock, data: bytes, *, season: int | None, week: int | None, final: bool
+) -> dict[str, Any]:
+    """Read a statistics file and keep it, whole or not at all; tell how the locked contests stand.
+
+    Lines replace those of the same player and week; players whom the file does not name keep theirs, so
+    that a file may hold the games played so far. Returns ``{rows, blank, ignored_columns, final, weeks:
+    [{season, week, lines, changed, contests: [{contest, unknown_players, players_without_statistics,
+    scores_updated}]}]}``.
+    """
+    try:
+        # A season is thousands of rows of text: reading them would hold up every other request.
+        found = await anyio.to_thread.run_sync(_read, data, season, week)
+    except InputError as error:
+        raise StatisticsInvalid(str(error), line=error.line, column=error.column) from error
+    weeks = sorted(found.lines)
+    if not weeks:
+        wanted = "".join(
+            f" of {name} {given}" for name, given in (("season", season), ("week", week)) if given is not None
+        )
+        raise StatisticsInvalid(
+            f"The file has {found.rows} rows{wanted} and no statistic on any of them.", line=None, column=None
+        )
+    async with database.transaction() as connection:
+        store = Store(connection)
+        await store.lock_statistics()
+        if not final:
+            closed = [str(one) for one, state in (await store.imported(weeks)).items() if state.final]
+            if closed:
+                raise StatisticsFinal(
+                    f"Final already: {', '.join(sorted(closed))}. "
+                    "Import a correction as final, then settle with a reason.",
+                    weeks=sorted(closed),
+                )
+        now = await clock.now(connection)
+        changed = {
+            one: await store.keep_statistics(one, lines, final=final, at=now) for one, lines in found.lines.items()
+        }
+        contests: dict[Week, list[dict[str, Any]]] = {one: [] for one in weeks}
+        for contest, locked in await store.contests_of(weeks):
+            of = Week(contest.season, contest.week)
+            pool = {player.player_id for player in contest.players}
+            lines = await store.statistics(of)
+            live = locked and not final
+            if live:
+                await _tell_scores(store, contest, lines)
+            contests[of].append(
+                {
+                    "contest": contest.contest,
+                    "unknown_players": lines_without_a_pool_player(found.lines[of], pool),
+                    "players_without_statistics": len(pool - set(lines)),
+                    "scores_updated": live,
+                }
+            )
+    return {
+        "rows": found.rows,
+        "blank": found.blank,
+        "ignored_columns": list(found.ignored_columns),
+        "final": final,
+        "weeks": [
+            {
+                "season": one.season,
+                "week": one.week,
+                "lines": len(found.lines[one]),
+                "changed": changed[one],
+                "contests": contests[one],
+            }
+            for one in weeks
+        ],
+    }
+
+
+def _read(data: bytes, season: int | None, week: int | None) -> Statistics:
+    return read_statistics(data, "the body", season=season, week=week)
+
+
+async def _tell_scores(store: Store, contest: ev.ContestOpened, lines: dict[str, dict[str, int]]) -> None:
+    entries = await store.lineups(contest.contest)
+    players = pool_points(contest, lines)
+    sequence = await store.next_scores(contest.contest)
+    event = ev.ScoresUpdated(
+        contest=contest.contest,
+        sequence=sequence,
+        players=_player_points(players),
+        lineups=tuple(
+            ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks))
+            for entry, picks in zip(entries, lineup_points(entries, players), strict=True)
+        ),
+    )
+    await emit(store.connection, event, version=sequence)
+
+
+# --- settling ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that a settlement is worked out from, as of one transaction."""
+
+    contest: ev.ContestOpened
+    entries: list[Entry]
+    lines: dict[str, dict[str, int]]
+    imported: Imported
+
+
+async def settle(
+    database: Database, clock: Clock, metrics: Metrics, contest: str, reason: str | None
+) -> tuple[Settled, bool]:
+    """Settle a contest by the final statistics; the version that holds now, and whether it is new.
+
+    The week is worked out between two transactions, in a thread; the second one writes the version, its
+    results and their events together, or nothing, and only if what it was worked out from still holds.
+    The same results again are the same version; other ones need a reason.
+    """
+    with metrics.settle_seconds.time():
+        for _ in range(_ROUNDS):
+            async with database.transaction() as connection:
+                inputs = await _inputs(Store(connection), contest)
+            outcome = await _worked_out(inputs, metrics)
+            async with database.transaction() as connection:
+                store = Store(connection)
+                await store.lock_contest(contest)
+                if await _still_holds(store, inputs):
+                    return await _written(store, clock, metrics, inputs, outcome, reason)
+    raise Moving(
+        f"Statistics or lineups of {contest} changed {_ROUNDS} times while it was settled; try again.", retry=True
+    )
+
+
+async def _inputs(store: Store, contest: str) -> Inputs:
+    known = await store.contest(contest)
+    if known is None:
+        raise NotFound(f"No contest is called {shown(contest)}.")
+    have = await store.count_lineups(contest)
+    if known.opened is None or known.entries is None:
+        missing = [
+            name for name, part in (("contest.opened", known.opened), ("contest.locked", known.entries)) if part is None
+        ]
+        raise LineupsMissing(
+            f"{contest} waits for {' and '.join(missing)}.", have=have, need=known.entries, waits_for=missing
+        )
+    if have < known.entries:
+        raise LineupsMissing(
+            f"{have} of {known.entries} lineups of {contest} have arrived; try again.",
+            have=have,
+            need=known.entries,
+            waits_for=["lineup.locked"],
+        )
+    if have > known.entries:
+        raise LineupsSurplus(
+            f"The lock of {contest} announced {known.entries} lineups and {have} arrived.",
+            have=have,
+            need=known.entries,
+        )
+    week = Week(known.opened.season, known.opened.week)
+    imported = (await store.imported([week])).get(week)
+    if imported is None or not imported.final:
+        state = "only provisional" if imported else "no"
+        raise StatisticsMissing(
+            f"{week} has {state} statistics; import them with `final=true`.", season=week.season, week=week.week
+        )
+    return Inputs(known.opened, await store.lineups(contest), await store.statistics(week), imported)
+
+
+async def _worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
+    contest = inputs.contest.contest
+    try:
+        outcome = await anyio.to_thread.run_sync(work_out, inputs.contest, inputs.entries, inputs.lines)
+    except (InfeasibleError, TooFineError, BadScoring) as error:
+        raise NotSettleable(f"{contest}: {error}.") from error
+    except ImpossibleLineupError as error:
+        logger.error("a frozen lineup breaks the rules; nothing is settled", contest=contest, error=str(error))
+        raise ImpossibleLineup(f"{contest}: {error}; nothing is settled.") from error
+    certificate = outcome.certificate
+    if not certificate.agrees:
+        metrics.certification_failures.inc()
+        logger.error(
+            "the two methods do not agree on the optimum; nothing is settled",
+            contest=contest,
+            programme=certificate.claimed,
+            cp_sat=certificate.points,
+            status=certificate.status,
+        )
+        raise CertificationFailed(
+            f"{contest}: the programme's best is {certificate.claimed}, "
+            f"CP-SAT's is {certificate.points} ({certificate.status}); nothing is settled.",
+            programme=certificate.claimed,
+            cp_sat=certificate.points,
+            proof=certificate.status,
+        )
+    return outcome
+
+
+async def _still_holds(store: Store, inputs: Inputs) -> bool:
+    contest = inputs.contest
+    week = Week(contest.season, contest.week)
+    imported = (await store.imported([week], hold=True)).get(week)
+    return imported == inputs.imported and await store.count_lineups(contest.contest) == len(inputs.entries)
+
+
+async def _written(
+    store: Store, clock: Clock, metrics: Metrics, inputs: Inputs, outcome: Outcome, reason: str | None
+) -> tuple[Settled, bool]:
+    contest = inputs.contest
+    latest = await store.latest(contest.contest)
+    if latest is not None and latest.digest == outcome.digest:
+        return latest, False
+    if latest is not None and not reason:
+        raise ReasonRequired(
+            f"{contest.contest} was settled as version {latest.settlement} and its results differ now: say why.",
+            settlement=latest.settlement,
+        )
+    optimal = ev.OptimalLineup(
+        points=outcome.optimal.points, price=outcome.optimal.price, players=outcome.optimal.players
+    )
+    settled = Settled(
+        contest=contest.contest,
+        settlement=latest.settlement + 1 if latest else 1,
+        reason=reason or FIRST_REASON,
+        scoring=contest.scoring.scoring,
+        settled_at=await clock.now(store.connection),
+        optimal=optimal,
+        lineups=len(outcome.results),
+        digest=outcome.digest,
+    )
+    await store.keep_settlement(settled, outcome)
+    await emit_all(store.connection, [(event, settled.settlement) for event in _events(settled, outcome)])
+    metrics.settlements.inc()
+    return settled, True
+
+
+def _events(settled: Settled, outcome: Outcome) -> list[ev.Event]:
+    results: list[ev.Event] = [
+        ev.LineupSettled(
+            contest=settled.contest,
+            settlement=settled.settlement,
+            lineup_id=result.entry.lineup_id,
+            agent_id=result.entry.agent_id,
+            model=result.entry.model,
+            marks=result.entry.marks,
+            points=result.points,
+            share=result.share,
+            regret=result.regret,
+            picks=tuple(
+                ev.SettledPick(slot=pick.slot, player_id=pick.player_id, price=pick.price, points=points)
+                for pick, points in zip(result.entry.picks, result.picks, strict=True)
+            ),
+        )
+        for result in outcome.results
+    ]
+    week = ev.WeekSettled(
+        contest=settled.contest,
+        settlement=settled.settlement,
+        reason=settled.reason,
+        scoring=settled.scoring,
+        settled_at=settled.settled_at,
+        optimal=settled.optimal,
+        certified=True,
+        players=_player_points(outcome.players),
+        lineups=settled.lineups,
+        digest=settled.digest,
+    )
+    return [*results, week]
+
+
+def _player_points(players: dict[str, int]) -> tuple[ev.PlayerPoints, ...]:
+    return tuple(ev.PlayerPoints(player_id=player_id, points=points) for player_id, points in players.items())

@@ -1,0 +1,424 @@
+"""Tables of settlement and every query on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    MetaData,
+    RowMapping,
+    Table,
+    Text,
+    Uuid,
+    func,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common import events as ev
+from settlement.imports import Line, Week
+from settlement.results import Entry, Outcome, Pick
+
+METADATA = MetaData()
+
+_CHUNK = 2_000
+"""Rows of one statement: PostgreSQL takes 65,535 parameters."""
+
+# What is known of a contest arrives in any order, so each part may be there without the others.
+CONTESTS = Table(
+    "contests",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("season", Integer),
+    Column("week", Integer),
+    Column("opened", JSONB),
+    Column("games", JSONB),
+    Column("games_version", Integer, nullable=False, server_default=text("0")),
+    Column("locked_at", DateTime(timezone=True)),
+    Column("entries", Integer),
+    Column("scores_sequence", Integer, nullable=False, server_default=text("0")),
+    Index("contests_of_week", "season", "week"),
+)
+
+LINEUPS = Table(
+    "lineups",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("contest", Text, nullable=False),
+    Column("agent_id", Uuid, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("marks", JSONB, nullable=False),
+    Column("picks", JSONB, nullable=False),
+    Index("lineups_of_contest", "contest"),
+)
+
+STATISTICS = Table(
+    "statistics",
+    METADATA,
+    Column("season", Integer, primary_key=True, autoincrement=False),
+    Column("week", Integer, primary_key=True, autoincrement=False),
+    Column("player_id", Text, primary_key=True),
+    Column("line", JSONB, nullable=False),
+)
+
+WEEKS = Table(
+    "statistics_weeks",
+    METADATA,
+    Column("season", Integer, primary_key=True, autoincrement=False),
+    Column("week", Integer, primary_key=True, autoincrement=False),
+    Column("final", Boolean, nullable=False),
+    Column("imports", Integer, nullable=False),
+    Column("imported_at", DateTime(timezone=True), nullable=False),
+)
+
+SETTLEMENTS = Table(
+    "settlements",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("settlement", Integer, primary_key=True, autoincrement=False),
+    Column("reason", Text, nullable=False),
+    Column("scoring", Text, nullable=False),
+    Column("settled_at", DateTime(timezone=True), nullable=False),
+    Column("optimal", JSONB, nullable=False),
+    Column("players", JSONB, nullable=False),
+    Column("lineups", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
+RESULTS = Table(
+    "results",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("settlement", Integer, primary_key=True, autoincrement=False),
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("agent_id", Uuid, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("marks", JSONB, nullable=False),
+    Column("points", Integer, nullable=False),
+    Column("share", BigInteger, nullable=False),
+    Column("regret", Integer, nullable=False),
+    Column("picks", JSONB, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What has arrived of a contest so far. ``entries`` is how many lineups the lock announced."""
+
+    contest: str
+    opened: ev.ContestOpened | None
+    entries: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The state of a week's statistics; ``imports`` grows with each import."""
+
+    final: bool
+    imports: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A settlement version, without its rows."""
+
+    contest: str
+    settlement: int
+    reason: str
+    scoring: str
+    settled_at: datetime
+    optimal: ev.OptimalLineup
+    lineups: int
+    digest: str
+
+
+class Store:
+    """All queries, in the transaction of one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+
+    # --- what the contest service tells ----------------------------------------------------------
+
+    async def keep_opened(self, event: ev.ContestOpened, version: int) -> None:
+        """Keep a contest as opened; the games only where no later schedule is known."""
+        games = [game.model_dump(mode="json") for game in event.games]
+        fixed = {"season": event.season, "week": event.week, "opened": event.model_dump(mode="json")}
+        statement = insert(CONTESTS).values(contest=event.contest, games=games, games_version=version, **fixed)
+        await self.connection.execute(statement.on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=fixed))
+        await self._keep_games(event.contest, games, version)
+
+    async def keep_schedule(self, event: ev.ContestRescheduled, version: int) -> None:
+        """Keep the newest schedule of a contest."""
+        await self._keep_games(event.contest, [game.model_dump(mode="json") for game in event.games], version)
+
+    async def _keep_games(self, contest: str, games: list[dict[str, Any]], version: int) -> None:
+        statement = insert(CONTESTS).values(contest=contest, games=games, games_version=version)
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[CONTESTS.c.contest],
+                set_={"games": statement.excluded.games, "games_version": statement.excluded.games_version},
+                where=CONTESTS.c.games_version < statement.excluded.games_version,
+            )
+        )
+
+    async def keep_locked(self, event: ev.ContestLocked) -> None:
+        """Keep the lock of a contest and how many lineups it announced."""
+        fixed = {"locked_at": event.locked_at, "entries": event.entries}
+        await self.connection.execute(
+            insert(CONTESTS)
+            .values(contest=event.contest, **fixed)
+            .on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=fixed)
+        )
+
+    async def keep_lineup(self, event: ev.LineupLocked) -> None:
+        """Keep a frozen lineup, whether its contest is known yet or not."""
+        statement = insert(LINEUPS).values(
+            lineup_id=event.lineup_id,
+            contest=event.contest,
+            agent_id=event.agent_id,
+            revision=event.revision,
+            model=event.model,
+            marks=event.marks.model_dump(),
+            picks=[[pick.slot, pick.player_id, pick.price] for pick in event.picks],
+        )
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[LINEUPS.c.lineup_id],
+                set_={name: statement.excluded[name] for name in ("revision", "model", "marks", "picks")},
+                where=LINEUPS.c.revision < statement.excluded.revision,
+            )
+        )
+
+    async def contest(self, contest: str) -> Known | None:
+        """What is known of a contest."""
+        row = (
+            await self.connection.execute(
+                select(CONTESTS.c.opened, CONTESTS.c.entries).where(CONTESTS.c.contest == contest)
+            )
+        ).first()
+        if row is None:
+            return None
+        opened = ev.ContestOpened.model_validate(row.opened) if row.opened is not None else None
+        return Known(contest, opened, row.entries)
+
+    async def count_lineups(self, contest: str) -> int:
+        """How many frozen lineups of a contest have arrived."""
+        return (
+            await self.connection.execute(select(func.count()).select_from(LINEUPS).where(LINEUPS.c.contest == contest))
+        ).scalar_one()
+
+    async def lineups(self, contest: str) -> list[Entry]:
+        """The frozen lineups of a contest, by id."""
+        rows = await self.connection.execute(
+            select(LINEUPS).where(LINEUPS.c.contest == contest).order_by(LINEUPS.c.lineup_id)
+        )
+        return [
+            Entry(
+                row.lineup_id,
+                row.agent_id,
+                row.model,
+                ev.Marks.model_validate(row.marks),
+                tuple(Pick(slot, player_id, price) for slot, player_id, price in row.picks),
+            )
+            for row in rows
+        ]
+
+    # --- statistics ------------------------------------------------------------------------------
+
+    async def lock_statistics(self) -> None:
+        """Let one import at a time write, until the transaction ends."""
+        await self.connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("statistics", 0))))
+
+    async def imported(self, weeks: Iterable[Week], *, hold: bool = False) -> dict[Week, Imported]:
+        """The state of weeks, of those that have any statistics; ``hold`` makes imports of them wait for us."""
+        statement = select(WEEKS).where(
+            tuple_(WEEKS.c.season, WEEKS.c.week).in_([(one.season, one.week) for one in weeks])
+        )
+        if hold:
+            statement = statement.with_for_update(read=True)
+        rows = await self.connection.execute(statement)
+        return {Week(row.season, row.week): Imported(row.final, row.imports) for row in rows}
+
+    async def keep_statistics(self, week: Week, lines: Mapping[str, Line], *, final: bool, at: datetime) -> int:
+        """Insert or replace a week's lines by player; how many of them are new or changed."""
+        changed = 0
+        rows = [
+            {"season": week.season, "week": week.week, "player_id": player_id, "line": line}
+            for player_id, line in sorted(lines.items())
+        ]
+        for start in range(0, len(rows), _CHUNK):
+            statement = insert(STATISTICS).values(rows[start : start + _CHUNK])
+            written = await self.connection.scalars(
+                statement.on_conflict_do_update(
+                    index_elements=[STATISTICS.c.season, STATISTICS.c.week, STATISTICS.c.player_id],
+                    set_={"line": statement.excluded.line},
+                    where=STATISTICS.c.line.is_distinct_from(statement.excluded.line),
+                ).returning(STATISTICS.c.player_id)
+            )
+            changed += len(written.all())
+        state = insert(WEEKS).values(season=week.season, week=week.week, final=final, imports=1, imported_at=at)
+        await self.connection.execute(
+            state.on_conflict_do_update(
+                index_elements=[WEEKS.c.season, WEEKS.c.week],
+                set_={"final": final, "imports": WEEKS.c.imports + 1, "imported_at": at},
+            )
+        )
+        return changed
+
+    async def statistics(self, week: Week) -> dict[str, Line]:
+        """Every line of a week, by player."""
+        rows = await self.connection.execute(
+            select(STATISTICS.c.player_id, STATISTICS.c.line).where(
+                STATISTICS.c.season == week.season, STATISTICS.c.week == week.week
+            )
+        )
+        return {row.player_id: row.line for row in rows}
+
+    async def weeks(self) -> Sequence[RowMapping]:
+        """Every week that has statistics, in order."""
+        rows = await self.connection.execute(select(WEEKS).order_by(WEEKS.c.season, WEEKS.c.week))
+        return rows.mappings().all()
+
+    async def contests_of(self, weeks: Iterable[Week]) -> list[tuple[ev.ContestOpened, bool]]:
+        """The opened contests of weeks, in order, and whether each is locked."""
+        rows = await self.connection.execute(
+            select(CONTESTS.c.opened, CONTESTS.c.entries.is_not(None).label("locked"))
+            .where(
+                CONTESTS.c.opened.is_not(None),
+                tuple_(CONTESTS.c.season, CONTESTS.c.week).in_([(one.season, one.week) for one in weeks]),
+            )
+            .order_by(CONTESTS.c.contest)
+        )
+        return [(ev.ContestOpened.model_validate(row.opened), row.locked) for row in rows]
+
+    async def next_scores(self, contest: str) -> int:
+        """The next number of a contest's provisional scores; holds the contest's row until the transaction ends."""
+        statement = (
+            update(CONTESTS)
+            .where(CONTESTS.c.contest == contest)
+            .values(scores_sequence=CONTESTS.c.scores_sequence + 1)
+            .returning(CONTESTS.c.scores_sequence)
+        )
+        sequence: int = (await self.connection.execute(statement)).scalar_one()
+        return sequence
+
+    # --- settlements -----------------------------------------------------------------------------
+
+    async def lock_contest(self, contest: str) -> None:
+        """Let one settlement of a contest at a time write, until the transaction ends."""
+        await self.connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"settle:{contest}", 0))))
+
+    async def latest(self, contest: str) -> Settled | None:
+        """The newest settlement version of a contest."""
+        row = (
+            await self.connection.execute(
+                _SETTLED.where(SETTLEMENTS.c.contest == contest).order_by(SETTLEMENTS.c.settlement.desc()).limit(1)
+            )
+        ).first()
+        return None if row is None else _settled(row._mapping)
+
+    async def settlements(self, contest: str | None = None) -> list[Settled]:
+        """Every settlement version, of one contest or of all, oldest first."""
+        statement = _SETTLED.order_by(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement)
+        if contest is not None:
+            statement = statement.where(SETTLEMENTS.c.contest == contest)
+        return [_settled(row) for row in (await self.connection.execute(statement)).mappings()]
+
+    async def settlement(self, contest: str, settlement: int) -> tuple[Settled, dict[str, int]] | None:
+        """One version and the points of the whole pool under it."""
+        row = (
+            await self.connection.execute(
+                _SETTLED.add_columns(SETTLEMENTS.c.players).where(
+                    SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
+                )
+            )
+        ).first()
+        return None if row is None else (_settled(row._mapping), row.players)
+
+    async def results(self, contest: str, settlement: int) -> Sequence[RowMapping]:
+        """The lineups' results of one version, the best first."""
+        rows = await self.connection.execute(
+            select(RESULTS)
+            .where(RESULTS.c.contest == contest, RESULTS.c.settlement == settlement)
+            .order_by(RESULTS.c.points.desc(), RESULTS.c.lineup_id)
+        )
+        return rows.mappings().all()
+
+    async def keep_settlement(self, settled: Settled, outcome: Outcome) -> None:
+        """Write a version with all its rows."""
+        await self.connection.execute(
+            plain_insert(SETTLEMENTS).values(
+                contest=settled.contest,
+                settlement=settled.settlement,
+                reason=settled.reason,
+                scoring=settled.scoring,
+                settled_at=settled.settled_at,
+                optimal=settled.optimal.model_dump(mode="json"),
+                players=outcome.players,
+                lineups=settled.lineups,
+                digest=settled.digest,
+            )
+        )
+        if outcome.results:
+            await self.connection.execute(
+                plain_insert(RESULTS),
+                [
+                    {
+                        "contest": settled.contest,
+                        "settlement": settled.settlement,
+                        "lineup_id": result.entry.lineup_id,
+                        "agent_id": result.entry.agent_id,
+                        "model": result.entry.model,
+                        "marks": result.entry.marks.model_dump(),
+                        "points": result.points,
+                        "share": result.share,
+                        "regret": result.regret,
+                        "picks": [
+                            [pick.slot, pick.player_id, pick.price, points]
+                            for pick, points in zip(result.entry.picks, result.picks, strict=True)
+                        ],
+                    }
+                    for result in outcome.results
+                ],
+            )
+
+
+_SETTLED = select(
+    SETTLEMENTS.c.contest,
+    SETTLEMENTS.c.settlement,
+    SETTLEMENTS.c.reason,
+    SETTLEMENTS.c.scoring,
+    SETTLEMENTS.c.settled_at,
+    SETTLEMENTS.c.optimal,
+    SETTLEMENTS.c.lineups,
+    SETTLEMENTS.c.digest,
+)
+
+
+def _settled(row: RowMapping) -> Settled:
+    return Settled(
+        row["contest"],
+        row["settlement"],
+        row["reason"],
+        row["scoring"],
+        row["settled_at"],
+        ev.OptimalLineup.model_validate(row["optimal"]),
+        row["lineups"],
+        row["digest"],
+    )

@@ -1,0 +1,355 @@
+"""Importing and settling over HTTP, on a real database and bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, text
+
+from common import events as ev
+from common.points import hundredths
+from settlement.certify import Certificate, certify
+from settlement.store import LINEUPS, RESULTS, SETTLEMENTS, STATISTICS
+from testkit.fixtures import Start, Started
+
+Play = Callable[..., Any]
+File = Callable[..., bytes]
+
+SETTLE = "/operator/api/v1/contests/2017-W04/settle"
+FINAL = "/operator/api/v1/statistics?week=4&final=true"
+LIVE = "/operator/api/v1/statistics?week=4"
+
+
+async def hear(settlement: Started, week: Any) -> None:
+    for event in week.events:
+        await settlement.publish(event)
+    await settlement.settle()
+
+
+async def rows(settlement: Started, table: Any) -> int:
+    async with settlement.runtime.database.transaction() as connection:
+        return int((await connection.execute(select(func.count()).select_from(table))).scalar_one())
+
+
+@pytest.mark.rule("S1", "S2", "S3")
+async def test_a_real_week_is_settled_to_the_points_that_the_data_gives(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=12)
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        report = (await settlement.operator.post(FINAL, content=statistics_file(4))).json()
+        assert report["weeks"][0]["contests"][0]["contest"] == "2017-W04"
+        assert report["weeks"][0]["contests"][0]["scores_updated"] is False
+        assert report["weeks"][0]["changed"] == report["weeks"][0]["lines"] > 300
+        answer = await settlement.operator.post(SETTLE)
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        assert (body["settlement"], body["changed"], body["lineups"]) == (1, True, 12)
+        assert body["optimal"]["points"] == 27014
+        assert body["optimal"]["price"] == 49800
+        await settlement.settle()
+
+        [settled] = await settlement.published(ev.WeekSettled)
+        worth = {player_id: hundredths(points) for player_id, points in week.worth.items()}
+        assert {player.player_id: player.points for player in settled.players} == worth
+        assert settled.optimal.model_dump(mode="json") == body["optimal"]
+        assert sum(worth[player_id] for player_id in settled.optimal.players) == 27014
+        assert (settled.lineups, settled.digest, settled.certified) == (12, body["digest"], True)
+        lineups = await settlement.published(ev.LineupSettled)
+        assert {lineup.lineup_id for lineup in lineups} == {lineup.lineup_id for lineup in week.lineups}
+        for lineup in lineups:
+            assert lineup.points == sum(worth[pick.player_id] for pick in lineup.picks)
+            assert lineup.share == lineup.points * 10**6 // 27014
+            assert lineup.regret == 27014 - lineup.points
+        assert all(envelope.aggregateversion == 1 for envelope, _ in await settlement.envelopes(ev.LineupSettled))
+
+
+@pytest.mark.rule("S5")
+async def test_settling_again_gives_the_same_version_and_tells_nothing_twice(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=3))
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        first = (await settlement.operator.post(SETTLE, json={"reason": "games final"})).json()
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        again = (await settlement.operator.post(SETTLE)).json()
+        assert first["changed"] is True
+        assert again == {**first, "changed": False}
+        await settlement.settle()
+        assert len(await settlement.published(ev.WeekSettled)) == 1
+        assert len(await settlement.published(ev.LineupSettled)) == 3
+
+
+@pytest.mark.rule("S4")
+async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=3)
+    player = week.lineups[0].picks[1].player_id
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        first = (await settlement.operator.post(SETTLE)).json()
+        correction = f"season,week,player_id,ret_td\n2017,4,{player},50\n".encode()
+        report = (await settlement.operator.post(FINAL, content=correction)).json()
+        assert report["weeks"][0]["changed"] == 1
+
+        refused = await settlement.operator.post(SETTLE)
+        assert (refused.status_code, refused.json()["code"]) == (409, "reason-required")
+        blank = await settlement.operator.post(SETTLE, json={"reason": "  "})
+        assert blank.json()["code"] == "reason-required"
+        second = (await settlement.operator.post(SETTLE, json={"reason": "return touchdowns counted anew"})).json()
+        assert (second["settlement"], second["changed"]) == (2, True)
+        assert second["digest"] != first["digest"]
+        await settlement.settle()
+        weeks = await settlement.published(ev.WeekSettled)
+        assert [(week.settlement, week.reason) for week in weeks] == [
+            (1, "final statistics"),
+            (2, "return touchdowns counted anew"),
+        ]
+        assert [lineup.settlement for lineup in await settlement.published(ev.LineupSettled)] == [1] * 3 + [2] * 3
+
+        old = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()
+        new = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/2")).json()
+        assert old["players"][player] == hundredths(week.worth[player])
+        assert new["players"][player] == 30_000
+        assert old["digest"] == first["digest"]
+        assert len(old["results"]) == len(new["results"]) == 3
+        listed = (await settlement.operator.get("/operator/api/v1/settlements")).json()
+        assert [one["settlement"] for one in listed] == [1, 2]
+        missing = await settlement.operator.get("/operator/api/v1/settlements/2017-W04/3")
+        assert missing.status_code == 404
+
+
+@pytest.mark.rule("S5")
+async def test_lineups_that_have_not_arrived_are_waited_for(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=3)
+    async with start("settlement") as settlement:
+        answer = await settlement.operator.post(SETTLE)
+        assert answer.status_code == 404
+        await settlement.publish(week.lineups[0])
+        await settlement.publish(week.opened)
+        await settlement.settle()
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        answer = await settlement.operator.post(SETTLE)
+        assert (answer.status_code, answer.json()["code"]) == (409, "lineups-missing")
+        assert answer.json()["waits_for"] == ["contest.locked"]
+        await settlement.publish(week.locked)
+        await settlement.settle()
+        answer = await settlement.operator.post(SETTLE)
+        assert (answer.json()["code"], answer.json()["have"], answer.json()["need"]) == ("lineups-missing", 1, 3)
+        for lineup in week.lineups[1:]:
+            await settlement.publish(lineup)
+        await settlement.settle()
+        assert (await settlement.operator.post(SETTLE)).status_code == 200
+
+
+@pytest.mark.rule("S1")
+async def test_only_final_statistics_settle_a_week(start: Start, play_week: Play, statistics_file: File) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=1))
+        answer = await settlement.operator.post(SETTLE)
+        assert (answer.status_code, answer.json()["code"]) == (409, "statistics-missing")
+        await settlement.operator.post(LIVE, content=statistics_file(4))
+        answer = await settlement.operator.post(SETTLE)
+        assert "only provisional" in answer.json()["detail"]
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        assert (await settlement.operator.post(SETTLE)).status_code == 200
+        late = await settlement.operator.post(LIVE, content=statistics_file(4))
+        assert (late.status_code, late.json()["code"], late.json()["weeks"]) == (409, "statistics-final", ["2017-W04"])
+
+
+@pytest.mark.rule("M1")
+async def test_scores_of_a_locked_contest_are_told_while_games_are_played(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=2)
+    played = [pick.player_id for pick in week.lineups[0].picks]
+    async with start("settlement") as settlement:
+        await settlement.publish(week.opened)
+        await settlement.settle()
+        report = (await settlement.operator.post(LIVE, content=statistics_file(4, leave_out=played))).json()
+        assert report["weeks"][0]["contests"][0]["scores_updated"] is False
+        for event in week.events[1:]:
+            await settlement.publish(event)
+        await settlement.settle()
+        for content in (statistics_file(4, leave_out=played), statistics_file(4)):
+            report = (await settlement.operator.post(LIVE, content=content)).json()
+            assert report["weeks"][0]["contests"][0]["scores_updated"] is True
+        await settlement.settle()
+        first, second = await settlement.published(ev.ScoresUpdated)
+        assert (first.sequence, second.sequence) == (1, 2)
+        before = {lineup.lineup_id: lineup.points for lineup in first.lineups}
+        after = {lineup.lineup_id: lineup.points for lineup in second.lineups}
+        assert before[week.lineups[0].lineup_id] == 0
+        for lineup in week.lineups:
+            assert after[lineup.lineup_id] == sum(hundredths(week.worth[pick.player_id]) for pick in lineup.picks)
+        assert len(second.players) == len(week.opened.players)
+        assert await settlement.published(ev.WeekSettled) == []
+
+
+@pytest.mark.rule("S2")
+async def test_a_contest_without_entries_is_settled_with_its_optimum(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=0))
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        body = (await settlement.operator.post(SETTLE)).json()
+        assert (body["lineups"], body["optimal"]["points"]) == (0, 27014)
+        await settlement.settle()
+        [settled] = await settlement.published(ev.WeekSettled)
+        assert settled.lineups == 0
+
+
+@pytest.mark.rule("S2")
+async def test_a_week_whose_optimum_the_two_methods_do_not_agree_on_is_not_settled(
+    start: Start, play_week: Play, statistics_file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=1))
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        with monkeypatch.context() as fault:
+            fault.setattr(
+                "settlement.results.certify",
+                lambda pool, roster, cap, claimed: Certificate("FEASIBLE", claimed, claimed),
+            )
+            answer = await settlement.operator.post(SETTLE)
+        assert (answer.status_code, answer.json()["code"]) == (500, "certification-failed")
+        assert answer.json()["proof"] == "FEASIBLE"
+        assert await rows(settlement, SETTLEMENTS) == 0
+        metrics = (await settlement.client.get("/metrics")).text
+        assert "mafl_certification_failures_total 1.0" in metrics
+        assert (await settlement.operator.post(SETTLE)).json()["settlement"] == 1
+
+
+@pytest.mark.rule("S5")
+async def test_a_settlement_killed_while_it_writes_leaves_nothing_and_runs_again(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=4))
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        async with settlement.runtime.database.transaction() as bystander:
+            # The version's row is written by then and its results are not: the writer waits for this lock.
+            await bystander.execute(text("LOCK TABLE results IN ACCESS EXCLUSIVE MODE"))
+            settling = asyncio.create_task(settlement.operator.post(SETTLE))
+            writer = text("SELECT pid FROM pg_locks WHERE relation = 'results'::regclass AND NOT granted")
+            while (found := (await bystander.execute(writer)).first()) is None:
+                assert not settling.done(), settling.result().text
+                await asyncio.sleep(0.01)
+            await bystander.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": found.pid})
+            answer = await settling
+        assert answer.status_code == 503
+        assert await rows(settlement, SETTLEMENTS) == 0
+        assert await rows(settlement, RESULTS) == 0
+        body = (await settlement.operator.post(SETTLE)).json()
+        assert (body["settlement"], body["changed"]) == (1, True)
+        await settlement.settle()
+        assert len(await settlement.published(ev.LineupSettled)) == 4
+        assert len(await settlement.published(ev.WeekSettled)) == 1
+
+
+@pytest.mark.rule("S5")
+async def test_two_copies_that_settle_at_once_settle_once(start: Start, play_week: Play, statistics_file: File) -> None:
+    async with start("settlement") as one, start("settlement", database_url=one.database_url) as other:
+        await hear(one, play_week(4, entries=4))
+        await one.operator.post(FINAL, content=statistics_file(4))
+        answers = await asyncio.gather(*(copy.operator.post(SETTLE) for copy in (one, other, one, other)))
+        bodies = [answer.json() for answer in answers]
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert sorted(body["changed"] for body in bodies) == [False, False, False, True]
+        assert {body["settlement"] for body in bodies} == {1}
+        await one.settle()
+        assert len(await one.published(ev.WeekSettled)) == 1
+        assert len(await one.published(ev.LineupSettled)) == 4
+
+
+@pytest.mark.rule("S5")
+async def test_statistics_that_change_while_a_week_is_worked_out_are_the_ones_it_is_settled_by(
+    start: Start, play_week: Play, statistics_file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    week = play_week(4, entries=1)
+    player = week.lineups[0].picks[0].player_id
+    correction = f"season,week,player_id,ret_td\n2017,4,{player},50\n".encode()
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        loop = asyncio.get_running_loop()
+        once = iter([True])
+
+        def corrected_meanwhile(*args: Any) -> Certificate:
+            if next(once, False):
+                asyncio.run_coroutine_threadsafe(settlement.operator.post(FINAL, content=correction), loop).result(20)
+            return certify(*args)
+
+        monkeypatch.setattr("settlement.results.certify", corrected_meanwhile)
+        assert (await settlement.operator.post(SETTLE)).json()["settlement"] == 1
+        version = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()
+        assert version["players"][player] == 30_000
+
+
+@pytest.mark.rule("S1")
+async def test_a_bad_row_is_named_and_nothing_of_its_file_is_imported(start: Start, statistics_file: File) -> None:
+    async with start("settlement") as settlement:
+        content = statistics_file(4, {"DST-ARI": {"dst_sacks": "2.5"}})
+        answer = await settlement.operator.post(FINAL, content=content)
+        body = answer.json()
+        assert (answer.status_code, body["code"], body["column"]) == (422, "statistics-invalid", "dst_sacks")
+        assert content.decode().splitlines()[body["line"] - 1].split(",")[3] == "DST-ARI"
+        assert await rows(settlement, STATISTICS) == 0
+        assert (await settlement.operator.get("/operator/api/v1/statistics")).json() == []
+
+
+@pytest.mark.rule("S1")
+async def test_empty_huge_and_foreign_bodies_are_refused(start: Start, statistics_file: File) -> None:
+    async with start("settlement") as settlement:
+        post = settlement.operator.post
+        for content in (b"", b"\n\n", b"season,week,player_id,rec\n", b"\x89PNG\r\n\x1a\n\x00", b"{}"):
+            answer = await post(FINAL, content=content)
+            assert (answer.status_code, answer.json()["code"]) == (422, "statistics-invalid"), content
+        assert (await post("/operator/api/v1/statistics?week=99", content=statistics_file(4))).status_code == 422
+        nothing = await post("/operator/api/v1/statistics?week=5&final=true", content=statistics_file(4))
+        assert "0 rows of week 5" in nothing.json()["detail"]
+        huge = await post(FINAL, content=b"x" * ((16 << 20) + 1))
+        assert (huge.status_code, huge.json()["code"]) == (413, "body-too-large")
+        assert (await post(SETTLE, content=b"not json")).status_code == 422
+        assert (await post(SETTLE, json={"reason": "x" * 501})).status_code == 422
+        assert (await post(f"/operator/api/v1/contests/{'x' * 50}/settle")).status_code == 422
+
+
+@pytest.mark.rule("S1")
+async def test_a_whole_season_is_imported_at_once(start: Start, data_path: Callable[..., Any]) -> None:
+    content = data_path("weekly_stats_2017.csv.gz").read_bytes()
+    async with start("settlement") as settlement:
+        url = "/operator/api/v1/statistics?season=2017&final=true"
+        report = (await settlement.operator.post(url, content=content)).json()
+        assert report["rows"] == 6122
+        assert [week["week"] for week in report["weeks"]] == list(range(1, 18))
+        assert await rows(settlement, STATISTICS) == sum(week["lines"] for week in report["weeks"])
+        again = (await settlement.operator.post(url, content=content)).json()
+        assert {week["changed"] for week in again["weeks"]} == {0}
+        weeks = (await settlement.operator.get("/operator/api/v1/statistics")).json()
+        assert {(week["final"], week["imports"]) for week in weeks} == {(True, 2)}
+
+
+@pytest.mark.rule("C8")
+async def test_only_the_operator_may_import_settle_and_look(start: Start, play_week: Play) -> None:
+    async with start("settlement") as settlement:
+        await hear(settlement, play_week(4, entries=1))
+        for method, url in (
+            ("POST", FINAL),
+            ("POST", SETTLE),
+            ("GET", "/operator/api/v1/statistics"),
+            ("GET", "/operator/api/v1/settlements"),
+            ("GET", "/operator/api/v1/settlements/2017-W04/1"),
+        ):
+            assert (await settlement.client.request(method, url)).status_code == 401
+        assert await rows(settlement, LINEUPS) == 1

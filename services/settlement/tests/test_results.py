@@ -1,0 +1,143 @@
+"""A week's result, worked out from its inputs alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from common import events as ev
+from common.canonical import canonical_json, sha256_hex
+from common.points import hundredths
+from settlement.results import Entry, ImpossibleLineupError, Outcome, Pick, pool_points, work_out
+
+
+def entries_of(week: Any) -> list[Entry]:
+    return [
+        Entry(
+            lineup.lineup_id,
+            lineup.agent_id,
+            lineup.model,
+            lineup.marks,
+            tuple(Pick(pick.slot, pick.player_id, pick.price) for pick in lineup.picks),
+        )
+        for lineup in week.lineups
+    ]
+
+
+def lines_worth(week: Any) -> dict[str, dict[str, int]]:
+    """Statistics lines that are worth what the data says; no line for who is worth nothing."""
+    return {player_id: {"rec": hundredths(text)} for player_id, text in week.worth.items() if hundredths(text)}
+
+
+def cents(contest: ev.ContestOpened) -> ev.ContestOpened:
+    return contest.model_copy(update={"scoring": ev.Scoring(scoring="cents", per_unit={"rec": 1})})
+
+
+@pytest.fixture(scope="module")
+def week(play_week: Callable[..., Any]) -> Any:
+    return play_week(6, entries=40)
+
+
+@pytest.fixture(scope="module")
+def outcome(week: Any) -> Outcome:
+    return work_out(cents(week.opened), entries_of(week), lines_worth(week))
+
+
+@pytest.mark.rule("S1", "S2")
+def test_each_lineup_has_the_sum_of_its_picks_its_share_and_its_regret(week: Any, outcome: Outcome) -> None:
+    assert len(outcome.results) == 40
+    for result in outcome.results:
+        assert result.points == sum(hundredths(week.worth[pick.player_id]) for pick in result.entry.picks)
+        assert sum(result.picks) == result.points
+        assert result.share == result.points * 10**6 // outcome.optimal.points
+        assert result.regret == outcome.optimal.points - result.points >= 0
+
+
+@pytest.mark.rule("S3")
+def test_a_player_without_a_statistics_line_scores_zero(week: Any) -> None:
+    contest = cents(week.opened)
+    assert set(pool_points(contest, {}).values()) == {0}
+    some = week.opened.players[0].player_id
+    points = pool_points(contest, {some: {"rec": 7}, "someone else": {"rec": 9}})
+    assert points[some] == 7
+    assert sum(points.values()) == 7
+    assert list(points) == sorted(player.player_id for player in week.opened.players)
+
+
+@pytest.mark.rule("S5")
+def test_the_digest_is_that_of_the_stated_document(week: Any, outcome: Outcome) -> None:
+    lineups = [
+        {
+            "model": result.entry.model,
+            "marks": {"house": result.entry.marks.house, "cohort": False, "reference": False},
+            "points": result.points,
+            "share": result.share,
+            "regret": result.regret,
+            "picks": [
+                {"slot": pick.slot, "player_id": pick.player_id, "price": pick.price, "points": points}
+                for pick, points in zip(result.entry.picks, result.picks, strict=True)
+            ],
+        }
+        for result in outcome.results
+    ]
+    document = {
+        "contest": "2017-W06",
+        "scoring": "cents",
+        "optimal": {
+            "points": outcome.optimal.points,
+            "price": outcome.optimal.price,
+            "players": list(outcome.optimal.players),
+        },
+        "players": [
+            {"player_id": player_id, "points": hundredths(week.worth[player_id])} for player_id in sorted(week.worth)
+        ],
+        "lineups": sorted(lineups, key=canonical_json),
+    }
+    assert outcome.digest == sha256_hex(canonical_json(document))
+
+
+@pytest.mark.rule("S5")
+def test_the_digest_does_not_depend_on_ids_or_on_any_order(week: Any, outcome: Outcome) -> None:
+    chance = random.Random(1)
+    entries = [Entry(uuid4(), uuid4(), entry.model, entry.marks, entry.picks) for entry in entries_of(week)]
+    chance.shuffle(entries)
+    players = list(week.opened.players)
+    chance.shuffle(players)
+    contest = cents(week.opened).model_copy(update={"players": tuple(players)})
+    again = work_out(contest, entries, lines_worth(week))
+    assert again.digest == outcome.digest
+    assert again.optimal == outcome.optimal
+
+
+@pytest.mark.rule("S4")
+def test_a_correction_of_any_player_of_the_pool_changes_the_digest(week: Any, outcome: Outcome) -> None:
+    lines = lines_worth(week)
+    nobody = next(p.player_id for p in week.opened.players if p.player_id not in lines)
+    assert work_out(cents(week.opened), entries_of(week), {**lines, nobody: {"rec": 1}}).digest != outcome.digest
+    assert work_out(cents(week.opened), entries_of(week), {**lines, nobody: {"rec": 0}}).digest == outcome.digest
+
+
+@pytest.mark.rule("S2")
+def test_a_contest_without_lineups_still_has_its_optimum(week: Any, outcome: Outcome) -> None:
+    empty = work_out(cents(week.opened), [], lines_worth(week))
+    assert (empty.optimal, empty.results) == (outcome.optimal, ())
+
+
+@pytest.mark.rule("S1")
+def test_a_lineup_that_the_contest_cannot_have_accepted_stops_the_settlement(week: Any) -> None:
+    entry = entries_of(week)[0]
+    stranger = Entry(entry.lineup_id, entry.agent_id, entry.model, entry.marks, (Pick("QB", "nobody", 5000),))
+    with pytest.raises(ImpossibleLineupError, match="'nobody', who is not in the pool"):
+        work_out(cents(week.opened), [stranger], {})
+    best = max(week.worth, key=lambda player_id: hundredths(week.worth[player_id]))
+    nine = tuple(Pick(slot.slot, best, 5000) for slot in week.opened.roster)
+    with pytest.raises(ImpossibleLineupError, match="more than the best"):
+        work_out(
+            cents(week.opened),
+            [Entry(entry.lineup_id, entry.agent_id, entry.model, entry.marks, nine)],
+            lines_worth(week),
+        )
