@@ -147,12 +147,26 @@ class Nats:
 
     def is_ready(self) -> bool:
         """Whether the server takes clients and JetStream has recovered its streams."""
+        return self._monitored("/healthz") is not None
+
+    def durables(self) -> set[tuple[str, str]]:
+        """The durables that there are, as (stream, durable); empty when the server does not answer."""
+        told = json.loads(self._monitored("/jsz?consumers=true") or "{}")
+        return {
+            (consumer["stream_name"], consumer["name"])
+            for account in told.get("account_details", ())
+            for stream in account.get("stream_detail", ())
+            for consumer in stream.get("consumer_detail") or ()
+        }
+
+    def _monitored(self, path: str) -> bytes | None:
         connection = http.client.HTTPConnection("127.0.0.1", self.monitor_port, timeout=2)
         try:
-            connection.request("GET", "/healthz")
-            return connection.getresponse().status == http.HTTPStatus.OK
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.read() if answer.status == http.HTTPStatus.OK else None
         except (OSError, http.client.HTTPException):
-            return False
+            return None
         finally:
             connection.close()
 

@@ -35,14 +35,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from common import topology
 from embedded.caddy import Caddy
 from embedded.databases import Databases
 from embedded.errors import AlreadyRunning, Interrupted, PortTaken, ProcessFailed, StackError
 from embedded.keeper import Keeper, Patience, State
-from embedded.nats import ADMIN, Nats, new_passwords
-from embedded.parts import HttpService, Part, PythonWorker, log_of, python, read_json, write_private
+from embedded.nats import Nats, new_passwords
+from embedded.parts import HttpService, Part, PythonWorker, log_of, read_json, write_private
 from embedded.postgres import Postgres
-from embedded.process import Identity, exit_words, free_port, is_port_free, log_tail, spawn
+from embedded.process import Identity, free_port, is_port_free, log_tail
 from embedded.processes import DEPLOYMENT, Deployment
 
 __all__ = [
@@ -151,6 +152,7 @@ class Stack:
         self._executor = ThreadPoolExecutor(max_workers=24, thread_name_prefix="embedded")
         self._started_at = datetime.now(UTC)
         self._lock: int | None = None
+        self._bus: Nats | None = None
         self._ending = False
         self._ended = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -227,20 +229,11 @@ class Stack:
             "MAFL_ENVIRONMENT": "embedded",
             **self.options.environment,
         }
-        parts: dict[str, Part] = {
-            worker.name: PythonWorker(
-                worker.name,
-                worker.module,
-                worker.arguments,
-                {**common, "MAFL_NATS_URL": bus(worker.user)},
-                self.state,
-            )
-            for worker in self.options.deployment.workers
-        }
+        parts: dict[str, Part] = {}
         for name, service in services.items():
             addresses = {"MAFL_DATABASE_URL": databases.url(name), "MAFL_NATS_URL": bus(name)}
             parts[name] = HttpService(name, service.app, self.ports[name], common | addresses, self.state)
-        await _all(*(self._keep(name, part) for name, part in parts.items()))
+        await _all(self._await_streams(), *(self._keep(name, part) for name, part in parts.items()))
         self._journal("stack", "ready", self.public_url)
         self._write()
 
@@ -278,26 +271,27 @@ class Stack:
                 log=log_of(self.state, "nats"),
             )
             await self._keep("nats", server)
+            self._bus = server
             address = server.url
-        await self._provision(address(ADMIN))
+        # At once, beside PostgreSQL: the streams are then there before the first service looks for them.
+        for worker in self.options.deployment.workers:
+            environment = {"MAFL_NATS_URL": address(worker.user), **self.options.environment}
+            part = PythonWorker(worker.name, worker.module, worker.arguments, environment, self.state)
+            await self._keep(worker.name, part)
         return address
 
-    async def _provision(self, address: str) -> None:
-        """Make the streams before the services look for them; the deployment's provisioner watches over them."""
-        name, environment = "provision", {"MAFL_NATS_URL": address, **self.options.environment}
-        command = python(name, "common.provision", (), environment, self.state)
-        process = spawn(command)
-        try:
-            async with asyncio.timeout(self.options.patience.start):
-                while process.poll() is None:  # noqa: ASYNC110 no event tells of the end of a process
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            raise ProcessFailed(name, "did not end in time", log_tail(command.log)) from None
-        finally:
-            process.kill()
-            code = process.wait()
-        if code != 0:
-            raise ProcessFailed(name, exit_words(code), log_tail(command.log))
+    async def _await_streams(self) -> None:
+        """Wait until the provisioner has made every durable. Of an existing bus that is not asked."""
+        if self._bus is None:
+            return
+        wanted = {(durable.stream, durable.service) for durable in topology.DURABLES}
+        deadline = asyncio.get_running_loop().time() + self.options.patience.start
+        while missing := wanted - await self._blocking(self._bus.durables):
+            if asyncio.get_running_loop().time() > deadline:
+                names = ", ".join(f"{stream}/{service}" for stream, service in sorted(missing))
+                words = log_tail(log_of(self.state, "provisioner"))
+                raise ProcessFailed("provisioner", f"did not make the durables {names}", words)
+            await asyncio.sleep(0.05)
 
     async def _start_gateway(self) -> None:
         upstreams = {service.name: self.ports[service.name] for service in self.options.deployment.services}

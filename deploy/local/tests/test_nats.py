@@ -156,6 +156,10 @@ async def test_a_service_dead_letters_what_it_reads_and_nothing_else(server: Nat
         assert refused
 
 
+def test_the_server_tells_which_durables_there_are(server: Nats) -> None:
+    assert server.durables() == {(durable.stream, durable.service) for durable in topology.DURABLES}
+
+
 async def test_nobody_connects_without_a_password(server: Nats) -> None:
     with pytest.raises(nats.errors.Error, match="Authorization Violation"):
         await nats.connect(f"nats://127.0.0.1:{server.port}", allow_reconnect=False, error_cb=_ignore)

@@ -116,7 +116,7 @@ async def test_secrets_are_for_their_owner_only(stack: Stack) -> None:
 
 
 async def test_each_process_has_a_log_of_its_own(stack: Stack) -> None:
-    assert {path.stem for path in (stack.state / "log").iterdir()} == {*NAMES, "provision", "stack"}
+    assert {path.stem for path in (stack.state / "log").iterdir()} == {*NAMES, "stack"}
 
 
 async def test_a_second_stack_on_the_same_state_says_who_holds_it(stack: Stack) -> None:
