@@ -457,9 +457,10 @@ async def results(store: Store, name: str) -> Results:
     elif provisional is not None:
         points, totals = provisional.players, provisional.lineups
     players = _players(row, points)
+    order = {slot["slot"]: place for place, slot in enumerate(row.roster)}
     cards, words = await store.cards_of(name), await store.words(name)
     unranked = [
-        _lineup(lineup, players, cards.get(lineup.agent_id), words.get(lineup.lineup_id, {}), totals)
+        _lineup(lineup, players, cards.get(lineup.agent_id), words.get(lineup.lineup_id, {}), totals, order)
         for lineup in await store.lineups(name)
     ]
     optimal = None
@@ -506,6 +507,7 @@ def _lineup(
     card: AgentCard | None,
     words: Mapping[str, tuple[str, str | None]],
     provisional: Mapping[str, int],
+    order: Mapping[str, int],
 ) -> Lineup:
     agent_card = card or AgentCard(row.agent_id)
 
@@ -517,6 +519,9 @@ def _lineup(
     by_slot = {pick["slot"]: pick["points"] for pick in row.settled_picks or ()}
 
     def pick(index: int, picked: Mapping[str, Any]) -> Pick:
+        # Words are named by the pick's place in the submitted body, which the event's order need not be.
+        place = picked.get("place")
+        index = index if place is None else place
         player = _player(players, picked["player_id"])
         return Pick(
             slot=picked["slot"],
@@ -537,7 +542,12 @@ def _lineup(
         projected_score=row.projected_score,
         confidence=row.confidence,
         thesis=text("/thesis"),
-        picks=tuple(pick(index, picked) for index, picked in enumerate(row.picks)),
+        picks=tuple(
+            sorted(
+                (pick(index, picked) for index, picked in enumerate(row.picks)),
+                key=lambda made: order.get(made.slot, len(order)),
+            )
+        ),
         rank=None,
         points=row.points if row.points is not None else provisional.get(str(row.lineup_id)),
         share=row.share,

@@ -1,0 +1,45 @@
+"""Pictures of the pages to look at: narrow and wide, light and dark.
+
+Not part of the suite: ``MAFL_SCREENSHOTS=folder pytest tests/browser/test_screenshots.py`` writes them;
+``MAFL_SCREENSHOT_WEEKS=15`` settles more of the season first.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+FOLDER = os.environ.get("MAFL_SCREENSHOTS")
+PAGES = {
+    "front": "/",
+    "models": "/models",
+    "models-share": "/models?metric=share",
+    "agents": "/agents",
+    "agent": "/agents/gridiron-oracle",
+    "model": "/models/openai/gpt-6",
+    "contests": "/contests",
+    "contest": "/contests/2017-W02",
+    "method": "/method",
+    "rules": "/rules",
+    "problem": "/agents/nobody",
+}
+
+pytestmark = pytest.mark.skipif(FOLDER is None, reason="pictures are made when MAFL_SCREENSHOTS names a folder")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+async def test_pictures(site, browser, width, scheme):
+    folder = Path(FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    context = await browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = await context.new_page()
+    for name, path in PAGES.items():
+        await page.goto(site.url + path, wait_until="networkidle")
+        if name == "contest":
+            await page.locator(".entries details summary").first.click()
+        await page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+    await context.close()
