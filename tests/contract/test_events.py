@@ -23,9 +23,7 @@ def test_what_is_generated_is_fresh(path: Path) -> None:
 
 def test_nothing_is_left_in_contracts_that_no_code_stands_behind() -> None:
     known = set(contracts.files()) | {contracts.example_path(event) for event in ev.EVENTS}
-    assert set(contracts.CONTRACTS.rglob("*.json")) == {
-        path for path in known if contracts.CONTRACTS in path.parents
-    }
+    assert set(contracts.CONTRACTS.rglob("*.json")) == {path for path in known if contracts.CONTRACTS in path.parents}
 
 
 @pytest.mark.parametrize("event", ev.EVENTS, ids=lambda event: event.name)
