@@ -157,6 +157,10 @@ class PublicClient:
         """The results of a locked contest: what each player scored, and each lineup."""
         return await self._get(models.Results, f"/api/v1/contests/{contest}/results")
 
+    async def optimal(self, contest: str) -> Any:
+        """The best lineup that there was, of a settled contest. Raises ``MaflError`` (404, 409) before."""
+        return await self._json("GET", f"/api/v1/contests/{contest}/optimal")
+
     async def board(self, board: str, *, metric: str = "points", season: int | None = None) -> Any:
         """``models`` or ``agents``: rows with mean, interval, weeks, lineups and marks."""
         return await self._json("GET", f"/api/v1/boards/{board}", params={"metric": metric, "season": season})

@@ -45,6 +45,15 @@ class Slot(Answer):
     positions: tuple[str, ...]
 
 
+class Game(Answer):
+    """A covered game."""
+
+    game_id: str
+    away: str
+    home: str
+    kickoff: AwareDatetime
+
+
 class Contest(Answer):
     """A contest: ``state`` is ``open`` or ``locked``; roster and cap are its rules."""
 
@@ -55,6 +64,7 @@ class Contest(Answer):
     locks_at: AwareDatetime
     cap: int
     roster: tuple[Slot, ...]
+    games: tuple[Game, ...]
 
 
 class PoolPlayer(Answer):

@@ -101,24 +101,35 @@ class Week:
                 sums[key] = [old + new for old, new in zip(sums[key], row, strict=True)]
         return {key: Record(*row) for key, row in sums.items()}
 
+    @cached_property
+    def _bases(self) -> dict[tuple[str, int], tuple[float, int]]:
+        """The base rate and base points of each position and price that the pool has."""
+        prices = {(player.position, player.price) for player in self.players}
+        return {key: (self._rate(*key), self._points(*key)) for key in prices}
+
     def base_rate(self, player: Player) -> float:
         """How often a player of this position and price was good for his price."""
-        position, band = self._pair(player)
-        rate = (position.good + POSITION_WEIGHT * PRIOR_RATE) / (position.listings + POSITION_WEIGHT)
-        return (band.good + BAND_WEIGHT * rate) / (band.listings + BAND_WEIGHT)
+        return self._bases[player.position, player.price][0]
 
     def base_points(self, player: Player) -> int:
         """What a player of this position and price usually scored, in hundredths."""
-        position, band = self._pair(player)
+        return self._bases[player.position, player.price][1]
+
+    def _rate(self, of: str, price: int) -> float:
+        position, band = self._pair(of, price)
+        rate = (position.good + POSITION_WEIGHT * PRIOR_RATE) / (position.listings + POSITION_WEIGHT)
+        return (band.good + BAND_WEIGHT * rate) / (band.listings + BAND_WEIGHT)
+
+    def _points(self, of: str, price: int) -> int:
+        position, band = self._pair(of, price)
         prior_points = POSITION_WEIGHT * PRIOR_PER_THOUSAND
         # The position's record is per 1,000 of price; 5,000 a listing is what a price usually is.
         per_price = (position.points + prior_points * 5) / (position.price + POSITION_WEIGHT * 5000)
-        return math.floor((band.points + BAND_WEIGHT * per_price * player.price) / (band.listings + BAND_WEIGHT))
+        return math.floor((band.points + BAND_WEIGHT * per_price * price) / (band.listings + BAND_WEIGHT))
 
-    def _pair(self, player: Player) -> tuple[Record, Record]:
-        nothing = Record(0, 0, 0, 0)
-        position = self._records.get((player.position, None), nothing)
-        return position, self._records.get((player.position, player.price // 1000), nothing)
+    def _pair(self, position: str, price: int) -> tuple[Record, Record]:
+        """The records of a position and of its price band; every player of the pool has both."""
+        return self._records[position, None], self._records[position, price // 1000]
 
     def chance_of_worth(self, player: Player, *, weight: int = 8) -> float:
         """Probability that the player scores at least three points for each 1,000 of price.

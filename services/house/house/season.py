@@ -60,8 +60,8 @@ class Files:
 
     season: int
     pool: bytes
-    statistics: bytes
     weeks: tuple[int, ...]
+    statistics: Mapping[int, list[dict[str, str]]]
     sunday_games: frozenset[str]
 
 
@@ -81,10 +81,13 @@ def read_files(data: Path, season: int, weeks: int | None = None) -> Files:
     known_weeks = sorted({int(row["week"]) for row in rows})
     if weeks is not None and not 1 <= weeks <= len(known_weeks):
         raise SeasonError(f"season {season} has {len(known_weeks)} weeks, so not {weeks}")
+    statistics: dict[int, list[dict[str, str]]] = {}
+    for row in _csv((data / f"weekly_stats_{season}.csv.gz").read_bytes()):
+        statistics.setdefault(int(row["week"]), []).append(row)
     return Files(
         season=season,
         pool=pool,
-        statistics=(data / f"weekly_stats_{season}.csv.gz").read_bytes(),
+        statistics=statistics,
         weeks=tuple(known_weeks[:weeks]),
         sunday_games=frozenset(row["game_id"] for row in rows if row["game_id"] and _is_sunday(row["kickoff"])),
     )
@@ -92,11 +95,7 @@ def read_files(data: Path, season: int, weeks: int | None = None) -> Files:
 
 def statistics_of(files: Files, week: int, *, sunday_only: bool) -> bytes:
     """The rows of a week as CSV; with ``sunday_only`` what is known before Monday's games."""
-    rows = [
-        row
-        for row in _csv(files.statistics)
-        if int(row["week"]) == week and (not sunday_only or row["game_id"] in files.sunday_games)
-    ]
+    rows = [row for row in files.statistics.get(week, []) if not sunday_only or row["game_id"] in files.sunday_games]
     if not rows:
         raise SeasonError(f"the statistics of {files.season} have no row for week {week}")
     text = io.StringIO()
@@ -237,9 +236,8 @@ class Season:
 
     async def _settle(self, week: int, locks_at: datetime) -> models.Results:
         name, season = self._contest(week), self._files.season
-        found = await self._final(name)
-        if found is not None:
-            return found
+        if await self._shown(name):
+            return await self._public.results(name)
         await self._clock(locks_at + AFTER_SUNDAY)
         sunday = statistics_of(self._files, week, sunday_only=True)
         try:
@@ -247,12 +245,14 @@ class Season:
         except MaflError as error:
             if error.code != "statistics-final":
                 raise
-        await self._clock(await self._last_kickoff(name, locks_at) + AFTER_LAST)
+        contest = await self._public.contest(name)
+        await self._clock(max(game.kickoff for game in contest.games) + AFTER_LAST)
         final = statistics_of(self._files, week, sunday_only=False)
         await self._operator.import_statistics(final, season=season, week=week, final=True)
         self._on_step(f"{name} settles")
         await self._until(f"{name} to be settled", lambda: self._try_settle(name))
-        return await self._until(f"the boards to show {name}", lambda: self._final(name))
+        await self._until(f"the boards to show {name}", lambda: self._shown(name))
+        return await self._public.results(name)
 
     async def _try_settle(self, name: str) -> models.Settled | None:
         try:
@@ -262,22 +262,19 @@ class Season:
                 return None
             raise
 
-    async def _final(self, name: str) -> models.Results | None:
+    async def _shown(self, name: str) -> bool:
+        """Whether the boards show the settled contest. It is asked often, so of the smallest of its documents."""
         try:
-            results = await self._public.results(name)
+            await self._public.optimal(name)
         except MaflError as error:
-            # Before the lock, and before its news has reached the boards, there are no results.
+            # Before the lock, before it is settled, and before its news has arrived, there is none.
             if error.status in (404, 409):
-                return None
+                return False
             raise
-        return results if results.state == "final" else None
+        return True
 
     async def _is_locked(self, name: str) -> bool:
         return (await self._public.contest(name)).state == "locked"
-
-    async def _last_kickoff(self, name: str, locks_at: datetime) -> datetime:
-        kickoffs = [player.kickoff for player in (await self._public.pool(name)).players]
-        return max(kickoffs, default=locks_at)
 
     async def _clock(self, wanted: datetime) -> None:
         """Move the clock on, never back: a season that is played on finds it where it was."""

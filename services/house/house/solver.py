@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 Counts = tuple[int, ...]
 
@@ -40,7 +41,7 @@ class Player:
     opponent: str
     price: int
 
-    @property
+    @cached_property
     def position(self) -> str:
         """How the positions are written: ``RB``, or ``RB/WR`` for a player who counts as both."""
         return "/".join(sorted(self.positions))
@@ -60,11 +61,15 @@ class Market:
 
     def __init__(self, slots: Sequence[Slot], players: Iterable[Player]) -> None:
         self.slots = tuple(slots)
+        fits_of: dict[frozenset[str], tuple[bool, ...]] = {}
         groups: dict[tuple[bool, ...], list[Player]] = {}
-        for player in sorted(players, key=lambda player: (player.price, player.player_id)):
-            fits = tuple(bool(slot.positions & player.positions) for slot in self.slots)
-            if any(fits):
-                groups.setdefault(fits, []).append(player)
+        for player in sorted(players, key=_price_then_id):
+            fits = fits_of.get(player.positions)
+            if fits is None:
+                fits = tuple(bool(slot.positions & player.positions) for slot in self.slots)
+                fits_of[player.positions] = fits
+            groups.setdefault(fits, []).append(player)
+        groups.pop((False,) * len(self.slots), None)
         self._fits = sorted(groups)
         self.groups = tuple(tuple(groups[fits]) for fits in self._fits)
         """Each group cheapest first, equal prices by player id."""
@@ -121,14 +126,19 @@ class Market:
         return list(found.players)
 
 
+def _price_then_id(player: Player) -> tuple[int, str]:
+    return player.price, player.player_id
+
+
 def _undominated(group: Sequence[Player], value: Callable[[Player], int], limit: int) -> list[Player]:
     """Leave out who has ``limit`` others at least as good and no dearer: some best lineup does without them."""
     kept: list[Player] = []
     prices: list[int] = []
     for player in sorted(group, key=lambda player: (-value(player), player.price, player.player_id)):
-        if bisect_right(prices, player.price) < limit:
+        cheaper = bisect_right(prices, player.price)
+        if cheaper < limit:
             kept.append(player)
-        prices.insert(bisect_right(prices, player.price), player.price)
+        prices.insert(cheaper, player.price)
     return kept
 
 
@@ -136,22 +146,39 @@ def _frontiers(group: Sequence[Player], value: Callable[[Player], int], limit: i
     """For each number of players from 0 to ``limit``, the bundles that none beats in both price and value."""
     frontiers: list[list[_Bundle]] = [[_Bundle(0, 0, ())], *([] for _ in range(limit))]
     for player in group:
-        price, worth = player.price, value(player)
+        alone = [_Bundle(player.price, value(player), (player,))]
         for taken in range(limit, 0, -1):
-            longer = [
-                _Bundle(bundle.price + price, bundle.value + worth, (*bundle.players, player))
-                for bundle in frontiers[taken - 1]
-                if bundle.price + price <= cap
-            ]
-            if longer:
-                frontiers[taken] = _pareto(frontiers[taken] + longer)
+            frontiers[taken] = _merge(frontiers[taken], _product(frontiers[taken - 1], alone, cap))
     return frontiers
 
 
-def _pareto(bundles: list[_Bundle]) -> list[_Bundle]:
-    """Cheapest first, each worth more than the one before. The sort is stable: of equals the first made stays."""
+def _product(ones: Sequence[_Bundle], twos: Sequence[_Bundle], cap: int) -> list[_Bundle]:
+    """One of each together, as far as the cap allows: cheapest first, each worth more than the one before.
+
+    Most pairs are beaten by another, so they are compared as plain numbers and only the rest become bundles.
+    """
+    pairs = [
+        (one.price + two.price, -one.value - two.value, first, second)
+        for first, one in enumerate(ones)
+        for second, two in enumerate(twos)
+        if one.price + two.price <= cap
+    ]
+    pairs.sort()
     kept: list[_Bundle] = []
-    for bundle in sorted(bundles, key=lambda bundle: (bundle.price, -bundle.value)):
+    best = None
+    for price, loss, first, second in pairs:
+        if best is None or loss < best:
+            best = loss
+            kept.append(_Bundle(price, -loss, ones[first].players + twos[second].players))
+    return kept
+
+
+def _merge(ones: list[_Bundle], twos: list[_Bundle]) -> list[_Bundle]:
+    """What is unbeaten in two frontiers together. The sort is stable: of equals the one of ``ones`` stays."""
+    if not ones or not twos:
+        return ones or twos
+    kept: list[_Bundle] = []
+    for bundle in sorted(ones + twos, key=lambda bundle: (bundle.price, -bundle.value)):
         if not kept or bundle.value > kept[-1].value:
             kept.append(bundle)
     return kept
@@ -164,16 +191,21 @@ def _join(parts: Sequence[list[_Bundle]], cap: int) -> _Bundle | None:
     *firsts, last = parts
     joined = [_Bundle(0, 0, ())]
     for part in firsts:
-        joined = _pareto([_both(one, two) for one in joined for two in part if one.price + two.price <= cap])
+        joined = _product(joined, part, cap)
     # The last join keeps no frontier: for each bundle only the most valuable partner that it can afford matters.
     prices = [bundle.price for bundle in last]
-    pairs = ((one, bisect_right(prices, cap - one.price)) for one in joined)
-    ends = (_both(one, last[affordable - 1]) for one, affordable in pairs if affordable)
-    return max(ends, key=lambda bundle: (bundle.value, -bundle.price), default=None)
-
-
-def _both(one: _Bundle, two: _Bundle) -> _Bundle:
-    return _Bundle(one.price + two.price, one.value + two.value, one.players + two.players)
+    found: tuple[int, int, _Bundle, _Bundle] | None = None
+    for one in joined:
+        affordable = bisect_right(prices, cap - one.price)
+        if affordable:
+            two = last[affordable - 1]
+            worth, price = one.value + two.value, one.price + two.price
+            if found is None or (worth, -price) > (found[0], -found[1]):
+                found = worth, price, one, two
+    if found is None:
+        return None
+    worth, price, one, two = found
+    return _Bundle(price, worth, one.players + two.players)
 
 
 def seat(slots: Sequence[Slot], players: Sequence[Player]) -> dict[str, Player]:
