@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -20,6 +21,8 @@ from moderation.store import DueLineup, Store, WaitingText
 TEXTS_AT_ONCE = 256
 NAMES_AT_ONCE = 256
 LINEUPS_AT_ONCE = 256
+SECONDS_AT_ONCE = 2.0
+"""After this long a batch is written as far as it got: one slow text does not hold up what is judged already."""
 
 
 async def keep(store: Store, event: ev.LineupSubmitted) -> None:
@@ -55,9 +58,9 @@ async def judge_texts(store: Store, pipeline: Pipeline, pools: dict[str, Context
         pools[contest] = Context(names=await store.names(contest))
     failures = _Failures()
     verdicts = await asyncio.to_thread(_judge_all, pipeline, waiting, pools, failures)
-    await store.judged_texts(list(zip(waiting, verdicts, strict=True)), pipeline.version)
+    await store.judged_texts(list(zip(waiting, verdicts, strict=False)), pipeline.version)
     _count(metrics, verdicts, failures)
-    return len(waiting)
+    return len(verdicts)
 
 
 async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
@@ -129,13 +132,19 @@ class _Failures:
 def _judge_all(
     pipeline: Pipeline, texts: Sequence[WaitingText], pools: Mapping[str, Context], failures: _Failures
 ) -> list[Verdict]:
+    """Verdicts on the first of the texts, on one at least."""
+    until = time.monotonic() + SECONDS_AT_ONCE
     # Agents that write from a template repeat themselves within a batch.
     known: dict[tuple[str, str], Verdict] = {}
+    verdicts: list[Verdict] = []
     for waiting in texts:
         key = waiting.contest, waiting.text
         if key not in known:
             known[key] = pipeline.judge(waiting.text, pools[waiting.contest], failures.note)
-    return [known[waiting.contest, waiting.text] for waiting in texts]
+        verdicts.append(known[key])
+        if time.monotonic() > until:
+            break
+    return verdicts
 
 
 def _count(metrics: Metrics, verdicts: Sequence[Verdict], failures: _Failures) -> None:

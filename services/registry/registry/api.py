@@ -153,13 +153,17 @@ async def register(
     idempotency_key: IdempotencyKey = None,
 ) -> RegistrationAnswer:
     """Register an agent. Send an ``Idempotency-Key`` and a lost answer costs nothing: ask again."""
-    registration = await _read(request, domain.Registration)
-    issued = await commands.register(
-        Store(connection),
-        registration,
-        idempotency_key=idempotency_key,
-        now=await runtime.clock.now(connection),
-    )
+    try:
+        issued = await commands.register(
+            Store(connection),
+            await _read(request, domain.Registration),
+            idempotency_key=idempotency_key,
+            now=await runtime.clock.now(connection),
+        )
+    except (Problem, RequestValidationError):
+        runtime.metrics.registrations.labels("refused").inc()
+        raise
+    runtime.metrics.registrations.labels("replayed" if issued.replayed else "created").inc()
     response.headers.update({**_PRIVATE, "Location": "/api/v1/agents/me"})
     return RegistrationAnswer(
         agent=_view(issued.agent),

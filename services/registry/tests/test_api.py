@@ -83,6 +83,9 @@ async def test_a_taken_name_is_a_conflict_that_names_the_field(start: Start) -> 
     async with start("registry") as service:
         assert (await register(service)).status_code == 201
         answer = await register(service, name="ＡＬＩＣＥ")
+        metrics = (await service.client.get("/metrics")).text
+        for outcome in ("created", "refused"):
+            assert f'mafl_registrations_total{{outcome="{outcome}"}} 1.0' in metrics
         assert answer.status_code == 409
         assert answer.json()["code"] == "name-taken"
         assert answer.json()["violations"][0]["pointer"] == "/name"

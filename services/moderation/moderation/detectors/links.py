@@ -51,7 +51,7 @@ _SCHEME = re.compile(
     re.I,
 )
 _WWW = re.compile(rf"\bwww\d?\.[^{_STOP}]+", re.I)
-_DOTS = r"\.|\[\.\]|\(\.\)| dot "
+_DOTS = r"\.|\[\.\]|\(\.\)| ?\[dot\] ?| ?\(dot\) ?| dot "
 _DOMAIN = re.compile(
     rf"(?<![\w.@/-])((?:[^\W_](?:[\w-]{{0,61}}[^\W_])?(?:{_DOTS}))+[^\W\d_]{{2,24}})(?![\w@])(?::\d{{2,5}})?(/[^{_STOP}]*)?",
     re.I,

@@ -76,7 +76,7 @@ class PersonalData:
     def judge(self, text: str, context: Context) -> Iterable[Match]:
         for recogniser in self._recognisers:
             for result in recogniser.analyze(text, recogniser.supported_entities, None):
-                if result.score >= _SURE:
+                if result.score >= _SURE and _is_one(result.entity_type, text[result.start : result.end]):
                     yield Match(_RULES[result.entity_type], result.start, result.end)
         for found in _SSN.finditer(text):
             yield Match("social-security-number", found.start(), found.end())
@@ -85,6 +85,11 @@ class PersonalData:
         for number in PhoneNumberMatcher(text, "US", leniency=Leniency.VALID):
             if _written_as_a_number(text, number.start, number.raw_string):
                 yield Match("phone", number.start, number.end)
+
+
+def _is_one(kind: str, found: str) -> bool:
+    """Whether a find is more than a scrap: ``d::`` is an IPv6 address by the letter and none by sense."""
+    return kind != "IP_ADDRESS" or "." in found or found.count(":") >= 3
 
 
 def _written_as_a_number(text: str, start: int, raw: str) -> bool:

@@ -1,0 +1,473 @@
+"""The running service: real PostgreSQL and NATS, events in, events out."""
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select, update
+
+from common import events as ev
+from common.db import OUTBOX
+from common.events import State
+from moderation import detectors
+from moderation.pipeline import Context, Match, Pipeline
+from moderation.store import FINALS, TEXTS, Store
+from testkit.fixtures import Start, Started
+
+LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
+CLEAN = {"/thesis": "Stack the shootout.", "/picks/0/rationale": "Smash spot.", "/picks/0/main_factor": "volume"}
+MIXED = {**CLEAN, "/picks/0/rationale": "See https://evil.example/picks"}
+
+
+def opened(contest: str, *names: str, locks_at: datetime = LOCKS) -> ev.ContestOpened:
+    players = tuple(
+        ev.PoolPlayer(
+            player_id=f"P{number}",
+            player_name=name,
+            positions=("WR",),
+            team="KC",
+            opponent="NE",
+            game_id="G1",
+            price=5000,
+        )
+        for number, name in enumerate(names or ("Kareem Hunt",))
+    )
+    return ev.ContestOpened(
+        contest=contest,
+        season=2017,
+        week=1,
+        opened_at=LOCKS - timedelta(days=3),
+        locks_at=locks_at,
+        cap=50000,
+        roster=(ev.Slot(slot="WR1", positions=("WR",)),),
+        ruleset="draftkings-classic-1",
+        scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
+        price_source="file",
+        games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=locks_at),),
+        players=players,
+    )
+
+
+def submitted(
+    contest: str, words: dict[str, str], *, lineup_id: UUID, revision: int = 1, locks_at: datetime = LOCKS
+) -> ev.LineupSubmitted:
+    return ev.LineupSubmitted(
+        contest=contest,
+        lineup_id=lineup_id,
+        agent_id=lineup_id,
+        revision=revision,
+        accepted_at=LOCKS - timedelta(hours=2),
+        locks_at=locks_at,
+        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in words.items()),
+    )
+
+
+def locked(contest: str, entries: int = 1) -> ev.ContestLocked:
+    return ev.ContestLocked(contest=contest, locked_at=LOCKS, entries=entries)
+
+
+def final(contest: str, lineup_id: UUID, revision: int = 1) -> ev.LineupLocked:
+    return ev.LineupLocked(
+        contest=contest,
+        lineup_id=lineup_id,
+        agent_id=lineup_id,
+        revision=revision,
+        accepted_at=LOCKS - timedelta(hours=2),
+        model="gpt-5",
+        marks=ev.Marks(),
+        picks=(ev.LockedPick(slot="WR1", player_id="P0", price=5000, confidence=0.5),),
+        total_price=5000,
+        projected_score=14250,
+        confidence=0.5,
+    )
+
+
+async def until(condition: Callable[[], Awaitable[bool]], patience: float = 30.0) -> None:
+    deadline = time.monotonic() + patience
+    while not await condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.02)
+
+
+async def backlog(service: Started) -> dict[str, Any]:
+    answer = await service.operator.get("/operator/api/v1/moderation/backlog")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def all_judged(service: Started) -> None:
+    """Everything that came in is kept and judged, and what could be told is told."""
+    await service.settle()
+
+    async def nothing_waits() -> bool:
+        waiting = await backlog(service)
+        return not waiting["texts"] and not waiting["names"]
+
+    await until(nothing_waits)
+
+    async def nothing_due() -> bool:
+        async with service.runtime.database.transaction() as connection:
+            return not await Store(connection).due(1)
+
+    await until(nothing_due)
+    await service.settle()
+
+
+async def query(service: Started, statement: Any) -> list[Any]:
+    async with service.runtime.database.transaction() as connection:
+        return list((await connection.execute(statement)).all())
+
+
+async def told(service: Started) -> tuple[list[ev.ReasoningJudged], list[ev.ReasoningReleased]]:
+    return await service.published(ev.ReasoningJudged), await service.published(ev.ReasoningReleased)
+
+
+@pytest.mark.rule("C8", "M2", "M3")
+async def test_a_verdict_before_the_lock_is_told_after_it_and_cleared_words_alone_are_released(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        await service.publish(opened("2017-W01"))
+        await service.publish(submitted("2017-W01", MIXED, lineup_id=lineup))
+        await all_judged(service)
+        assert [row.state for row in await query(service, select(TEXTS.c.state))].count("flagged") == 1
+        await service.publish(final("2017-W01", lineup))
+        await all_judged(service)
+        assert await told(service) == ([], [])
+        assert await query(service, select(OUTBOX)) == []
+        await service.publish(locked("2017-W01"), version=2)
+        await all_judged(service)
+        (judged,), (released,) = await told(service)
+        assert {field.pointer: field.state for field in judged.fields} == {
+            "/thesis": State.CLEARED,
+            "/picks/0/rationale": State.FLAGGED,
+            "/picks/0/main_factor": State.CLEARED,
+        }
+        assert {word.pointer: word.text for word in released.words} == {
+            "/thesis": "Stack the shootout.",
+            "/picks/0/main_factor": "volume",
+        }
+        assert (judged.lineup_id, judged.contest, judged.revision) == (lineup, "2017-W01", 1)
+        assert "evil" not in judged.model_dump_json() + released.model_dump_json()
+
+
+@pytest.mark.rule("C8", "M2", "M3")
+async def test_in_whatever_order_the_events_come_the_same_is_told_once(start: Start) -> None:
+    async with start("moderation") as service:
+        orders = list(itertools.permutations(("opened", "submitted", "locked", "final")))
+        lineups = {f"2017-X{number:02}": uuid4() for number in range(len(orders))}
+        for (contest, lineup), order in zip(lineups.items(), orders, strict=True):
+            kinds: dict[str, ev.Event] = {
+                "opened": opened(contest),
+                "submitted": submitted(contest, MIXED, lineup_id=lineup),
+                "locked": locked(contest),
+                "final": final(contest, lineup),
+            }
+            for name in order:
+                await service.publish(kinds[name], version=2 if name == "locked" else 1)
+                await service.settle()
+        await all_judged(service)
+        judged, released = await told(service)
+        assert sorted(event.lineup_id for event in judged) == sorted(lineups.values())
+        assert sorted(event.lineup_id for event in released) == sorted(lineups.values())
+        assert {len(event.words) for event in released} == {2}
+
+
+@pytest.mark.rule("M2", "M5")
+async def test_words_of_every_revision_are_kept_and_of_the_final_one_told(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        await service.publish(opened("2017-W01"))
+        for revision in (1, 2, 3):
+            words = {pointer: f"{text} {revision}" for pointer, text in MIXED.items()}
+            await service.publish(submitted("2017-W01", words, lineup_id=lineup, revision=revision), version=revision)
+        await service.publish(locked("2017-W01"), version=2)
+        await service.publish(final("2017-W01", lineup, revision=2), version=2)
+        await all_judged(service)
+        (judged,), (released,) = await told(service)
+        assert judged.revision == released.revision == 2
+        assert all(word.text.endswith(" 2") for word in released.words)
+        kept = {(row.revision, row.pointer): row.text for row in await query(service, select(TEXTS))}
+        assert kept == {
+            (revision, pointer): f"{text} {revision}" for revision in (1, 2, 3) for pointer, text in MIXED.items()
+        }
+
+
+@pytest.mark.rule("M3")
+async def test_what_came_while_moderation_was_stopped_is_judged_after_its_start(start: Start) -> None:
+    lineup = uuid4()
+    async with start("moderation") as before:
+        url = before.database_url
+        await before.publish(opened("2017-W01"))
+        await before.settle()
+        publish = before.publish
+    # The bus keeps what comes in meanwhile: submission, lock and final revision.
+    await publish(submitted("2017-W01", CLEAN, lineup_id=lineup))
+    await publish(locked("2017-W01"), version=2)
+    await publish(final("2017-W01", lineup))
+    async with start("moderation", database_url=url) as after:
+        await all_judged(after)
+        _, (released,) = await told(after)
+        assert len(released.words) == 3
+
+
+@pytest.mark.rule("M3", "M4")
+async def test_texts_of_a_detector_that_raises_stay_unchecked_and_withheld_and_the_rest_goes_on(
+    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stumbles:
+        name = "stumbles"
+        version = "1"
+        raw = True
+
+        def judge(self, text: str, context: Context) -> Iterable[Match]:
+            if "stumble" in text:
+                raise RuntimeError(f"over {text}")
+            return ()
+
+    whole = detectors.load()
+    monkeypatch.setattr(detectors, "load", lambda: Pipeline((*whole.detectors, Stumbles())))
+    caplog.set_level(logging.DEBUG)
+    async with start("moderation") as service:
+        one, two = uuid4(), uuid4()
+        await service.publish(opened("2017-W01"))
+        await service.publish(
+            submitted("2017-W01", {**CLEAN, "/thesis": "They stumble over a secretword."}, lineup_id=one)
+        )
+        await service.publish(submitted("2017-W01", CLEAN, lineup_id=two))
+        await service.publish(locked("2017-W01", 2), version=2)
+        for lineup in (one, two):
+            await service.publish(final("2017-W01", lineup))
+        await all_judged(service)
+        judged, released = await told(service)
+        states = {event.lineup_id: {field.pointer: field.state for field in event.fields} for event in judged}
+        assert states[one]["/thesis"] is State.UNCHECKED
+        assert set(states[two].values()) == {State.CLEARED}
+        words = {event.lineup_id: {word.pointer for word in event.words} for event in released}
+        assert words == {one: set(CLEAN) - {"/thesis"}, two: set(CLEAN)}
+        metrics = (await service.client.get("/metrics")).text
+        assert 'mafl_moderation_detector_errors_total{detector="stumbles"} 1.0' in metrics
+    logged = caplog.text + "".join(capsys.readouterr())
+    assert "secretword" not in logged
+
+
+@pytest.mark.rule("M2")
+async def test_judged_again_after_the_lock_news_bears_a_higher_version_and_no_news_is_not_told(
+    start: Start,
+) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        for event in (opened("2017-W01"), submitted("2017-W01", CLEAN, lineup_id=lineup)):
+            await service.publish(event)
+        await service.publish(locked("2017-W01"), version=2)
+        await service.publish(final("2017-W01", lineup))
+        await all_judged(service)
+
+        async def again(**values: Any) -> None:
+            async with service.runtime.database.transaction() as connection:
+                await connection.execute(update(FINALS).values(stale=True))
+                if values:
+                    await connection.execute(update(TEXTS).where(TEXTS.c.pointer == "/thesis").values(**values))
+            service.runtime.wake("publish")
+            await all_judged(service)
+
+        await again()
+        assert [len(events) for events in await told(service)] == [1, 1]
+        await again(state="flagged")
+        await again(state="cleared")
+        envelopes = [*await service.envelopes(ev.ReasoningJudged), *await service.envelopes(ev.ReasoningReleased)]
+        versions = sorted(envelope.aggregateversion for envelope, _ in envelopes)
+        assert versions == [1, 2, 3, 4, 5, 6]
+        _, released = await told(service)
+        assert [len(event.words) for event in released] == [3, 2, 3]
+
+
+@pytest.mark.rule("M2")
+async def test_repeated_deliveries_change_nothing(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        events: list[tuple[ev.Event, int]] = [
+            (opened("2017-W01"), 1),
+            (submitted("2017-W01", CLEAN, lineup_id=lineup), 1),
+            (locked("2017-W01"), 2),
+            (final("2017-W01", lineup), 1),
+        ]
+        ids = [await service.publish(event, version) for event, version in events]
+        await all_judged(service)
+        for (event, version), event_id in zip(events, ids, strict=True):
+            await service.publish(event, version, event_id=event_id)
+            await service.publish(event, version)
+        await all_judged(service)
+        assert [len(kind) for kind in await told(service)] == [1, 1]
+        assert len(await query(service, select(TEXTS))) == 3
+        assert await service.dead_letters() == []
+
+
+@pytest.mark.rule("A10")
+async def test_agents_names_are_judged_once_and_again_only_when_they_change(start: Start) -> None:
+    async with start("moderation") as service:
+        good, bad = uuid4(), uuid4()
+        await service.publish(ev.AgentRegistered(agent_id=good, agent_name="Value Greedy", model="m"))
+        await service.publish(ev.AgentRegistered(agent_id=bad, agent_name="winners.bet", model="m"))
+        await all_judged(service)
+        await service.publish(ev.AgentClaimed(agent_id=good, agent_name="Value Greedy", model="m"), version=3)
+        await service.publish(ev.AgentUpdated(agent_id=good, agent_name="Old name", model="m"), version=2)
+        await all_judged(service)
+        names = await service.published(ev.AgentNameJudged)
+        assert {(event.agent_id, event.agent_name, event.state) for event in names} == {
+            (good, "Value Greedy", State.CLEARED),
+            (bad, "winners.bet", State.FLAGGED),
+        }
+        assert len(names) == 2
+        await service.publish(ev.AgentUpdated(agent_id=bad, agent_name="Winners", model="m"), version=2)
+        await all_judged(service)
+        envelopes = [pair for pair in await service.envelopes(ev.AgentNameJudged) if pair[1].agent_id == bad]
+        assert [(envelope.aggregateversion, event.state) for envelope, event in envelopes] == [
+            (1, State.FLAGGED),
+            (2, State.CLEARED),
+        ]
+
+
+@pytest.mark.rule("M4")
+async def test_a_player_of_the_pool_passes_by_surname_and_the_pool_is_waited_for(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        words = {"/thesis": "Butt is the cheapest starter."}
+        await service.publish(submitted("2017-W01", words, lineup_id=lineup))
+        await service.settle()
+        assert (await backlog(service))["texts"] == 1
+        await service.publish(opened("2017-W01", "Jake Butt"))
+        await all_judged(service)
+        assert [row.state for row in await query(service, select(TEXTS))] == ["cleared"]
+
+
+@pytest.mark.rule("M3")
+@pytest.mark.parametrize("moved", [False, True])
+async def test_what_locks_soonest_is_judged_first_also_after_a_reschedule(
+    start: Start, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    judging, seen = threading.Event(), []
+
+    class Records:
+        name = "records"
+        version = "1"
+        raw = True
+
+        def judge(self, text: str, context: Context) -> Iterable[Match]:
+            seen.append(text)
+            return ()
+
+    def load() -> Pipeline:
+        judging.wait(30)
+        return Pipeline((Records(),))
+
+    monkeypatch.setattr(detectors, "load", load)
+    async with start("moderation") as service:
+        weeks = {"2017-W02": LOCKS + timedelta(days=7), "2017-W01": LOCKS}
+        for contest, locks_at in weeks.items():
+            await service.publish(submitted(contest, {"/thesis": contest}, lineup_id=uuid4(), locks_at=locks_at))
+        await service.settle()
+        if moved:
+            at = LOCKS + timedelta(days=8)
+            await service.publish(ev.ContestRescheduled(contest="2017-W01", locks_at=at, games=()), version=2)
+            await service.settle()
+        # Where the lock has moved, the older word on it comes late and is not believed.
+        for contest, locks_at in weeks.items():
+            await service.publish(opened(contest, locks_at=locks_at), version=1)
+        await service.settle()
+        judging.set()
+        await all_judged(service)
+    assert seen == (["2017-W02", "2017-W01"] if moved else ["2017-W01", "2017-W02"])
+
+
+@pytest.mark.rule("C8")
+async def test_the_queue_shows_an_operator_final_revisions_after_the_lock_and_strangers_nothing(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        path = "/operator/api/v1/moderation/queue"
+        await service.publish(opened("2017-W01"))
+        for revision in (1, 2):
+            await service.publish(submitted("2017-W01", MIXED, lineup_id=lineup, revision=revision))
+        await service.publish(final("2017-W01", lineup, revision=2))
+        await all_judged(service)
+        assert (await service.operator.get(path)).json() == {"items": []}
+        await service.publish(locked("2017-W01"), version=2)
+        await all_judged(service)
+        (item,) = (await service.operator.get(path)).json()["items"]
+        assert (item["pointer"], item["revision"], item["state"]) == ("/picks/0/rationale", 2, "flagged")
+        (finding,) = item["findings"]
+        assert finding.items() >= {"detector": "links", "rule": "url", "start": 4, "end": 30}.items()
+        for refused in (path, "/operator/api/v1/moderation/backlog"):
+            assert (await service.client.get(refused)).status_code == 401
+        assert (await service.operator.get(path, params={"limit": 0})).status_code == 422
+
+
+@pytest.mark.rule("M3", "M4")
+async def test_the_worst_words_are_kept_as_they_came_and_judged(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        words = {
+            "/thesis": "\u202e\u2066\ufeff",
+            "/picks/0/rationale": "x" * 200_000,
+            "/picks/1/rationale": "🏈" * 4_000,
+            "/picks/2/rationale": "",
+            "/picks/3/rationale": "'; DROP TABLE texts; --",
+            "/picks/4/rationale": "<script>alert(1)</script>",
+            "/picks/5/rationale": "a$$" * 1333,
+            "/~1/~0": "odd pointer",
+        }
+        await service.publish(opened("2017-W01"))
+        await service.publish(submitted("2017-W01", words, lineup_id=lineup))
+        await service.publish(locked("2017-W01"), version=2)
+        await service.publish(final("2017-W01", lineup))
+        await all_judged(service)
+        assert {row.pointer: row.text for row in await query(service, select(TEXTS))} == words
+        (judged,), _ = await told(service)
+        states = {field.pointer: field.state for field in judged.fields}
+        assert states["/thesis"] is State.FLAGGED
+        assert states["/picks/0/rationale"] is State.FLAGGED
+        assert states["/picks/3/rationale"] is State.CLEARED
+        assert await service.dead_letters() == []
+
+
+@pytest.mark.rule("M3")
+async def test_two_copies_share_the_work_and_tell_everything_once(start: Start) -> None:
+    async with start("moderation") as one, start("moderation", database_url=one.database_url) as two:
+        lineups = [uuid4() for _ in range(60)]
+        await one.publish(opened("2017-W01"))
+        for number, lineup in enumerate(lineups):
+            words = {pointer: f"{text} {number}" for pointer, text in MIXED.items()}
+            await one.publish(submitted("2017-W01", words, lineup_id=lineup))
+            await one.publish(final("2017-W01", lineup))
+        await one.publish(locked("2017-W01", 60), version=2)
+        await all_judged(one)
+        await all_judged(two)
+        judged, released = await told(one)
+        assert sorted(event.lineup_id for event in judged) == sorted(lineups)
+        assert sorted(event.lineup_id for event in released) == sorted(lineups)
+
+
+@pytest.mark.rule("M3")
+async def test_the_service_answers_while_it_judges_and_in_a_replay_too(start: Start) -> None:
+    async with start("moderation", clock="replay") as service:
+        await service.move_clock(LOCKS)
+        await service.publish(opened("2017-W01"))
+        for number in range(40):
+            words = {f"/picks/{pick}/rationale": f"Smash spot {number} {pick}. " * 40 for pick in range(9)}
+            await service.publish(submitted("2017-W01", words, lineup_id=uuid4()))
+        slowest = 0.0
+        await service.settle()
+        while (await backlog(service))["texts"]:
+            started = time.monotonic()
+            assert (await service.client.get("/healthz")).status_code == 200
+            slowest = max(slowest, time.monotonic() - started)
+            await asyncio.sleep(0.01)
+        assert slowest < 5
+        metrics = (await service.client.get("/metrics")).text
+        assert 'mafl_moderation_judged_total{state="cleared"} 360.0' in metrics
