@@ -349,7 +349,7 @@ class Store:
         """The last revision of each lineup of a contest, by agent."""
         wanted = (
             select(REVISIONS)
-            .distinct(REVISIONS.c.agent_id)
+            .ext(pg.distinct_on(REVISIONS.c.agent_id))
             .where(REVISIONS.c.contest == contest)
             .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
         )

@@ -1,15 +1,22 @@
-"""Lineups and files for the tests of contests."""
+"""Agents, lineups and files for the tests of contests."""
 
 import functools
+import hashlib
 import json
-from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid5
 
+import httpx
+
+from common import events as ev
 from common.events import PoolPlayer
 from contests import imports, rulesets
-from contests.domain import Judge
+from contests.domain import EASTERN, Judge
+from testkit.fixtures import Started
 
 SLOTS = ("QB", "RB1", "RB2", "WR1", "WR2", "WR3", "TE", "FLEX", "DST")
 HOME: dict[str, str] = {
@@ -112,4 +119,113 @@ def small_pool(kickoff: str = "2026-10-04T13:00:00-04:00", season: int = 2026, w
     return pool_file(*rows)
 
 
-Change = Callable[[dict[str, Any]], None]
+# --- a running service ----------------------------------------------------------------------------
+
+W04 = "2017-W04"
+OPENED = datetime(2017, 9, 28, 12, tzinfo=UTC)
+LOCK = datetime(2017, 10, 1, 17, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Player:
+    """An agent with its key and the calls that it makes."""
+
+    service: Started
+    agent_id: UUID
+    key: str
+
+    @property
+    def key_hash(self) -> str:
+        return hashlib.sha256(self.key.encode()).hexdigest()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+    async def submit(
+        self, lineup: Any, contest: str = W04, *, key: str | None = None, call: str = ""
+    ) -> httpx.Response:
+        headers = self.headers | ({"Idempotency-Key": key} if key else {})
+        content = lineup if isinstance(lineup, bytes) else body(lineup)
+        return await self.service.client.post(
+            f"/api/v1/contests/{contest}/lineups{call}", content=content, headers=headers
+        )
+
+    async def get(self, path: str) -> httpx.Response:
+        return await self.service.client.get(f"/api/v1/contests/{path}", headers=self.headers)
+
+    def at(self, service: Started) -> "Player":
+        """The same agent, calling another copy of the service."""
+        return Player(service, self.agent_id, self.key)
+
+
+def player(service: Started, number: int = 1) -> Player:
+    """An agent that nobody has told the service of."""
+    return Player(service, uuid5(UUID(int=0), str(number)), f"mafl_sk_test-{number}")
+
+
+async def join(
+    service: Started, *numbers: int, model: str = "openai/gpt-5", marks: ev.Marks | None = None
+) -> list[Player]:
+    """Agents whose events have arrived."""
+    players = [player(service, number) for number in numbers]
+    for one in players:
+        state = ev.AgentRegistered(
+            agent_id=one.agent_id, agent_name=f"agent {one.agent_id}", model="openai/gpt-5", marks=marks or ev.Marks()
+        )
+        await service.publish(state)
+        await service.publish(ev.AgentKeyChanged(agent_id=one.agent_id, key_hash=one.key_hash))
+    await service.settle()
+    return players
+
+
+async def ok(answer: httpx.Response) -> Any:
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def week_four_is_open(service: Started, now: datetime = OPENED) -> None:
+    """The replay's clock stands at ``now`` and 2017-W04 takes lineups."""
+    await service.move_clock(now)
+    params = {"season": 2017, "week": 4}
+    await ok(
+        await service.operator.post(
+            "/operator/api/v1/contests/import", content=data("pool_2017_dk.csv.gz"), params=params
+        )
+    )
+    await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/open"))
+
+
+def a_covered_day(days: int = 300) -> datetime:
+    """A Sunday, some days from now."""
+    at = datetime.now(EASTERN).replace(hour=13, minute=0, second=0, microsecond=0) + timedelta(days=days)
+    return at + timedelta(days=(6 - at.weekday()) % 7)
+
+
+NEXT_YEAR = "2026-W04"
+
+
+@functools.cache
+def next_year() -> bytes:
+    """A pool whose one game is on a Sunday next year, until a test moves it: for tests by the real clock."""
+    return small_pool(a_covered_day().isoformat())
+
+
+@functools.cache
+def next_years_players() -> tuple[PoolPlayer, ...]:
+    return imports.read(next_year()).weeks[0].players
+
+
+async def next_year_is_open(service: Started) -> None:
+    """The contest of ``next_year`` takes lineups, by the real clock."""
+    await ok(await service.operator.post("/operator/api/v1/contests/import", content=next_year()))
+    await ok(await service.operator.post(f"/operator/api/v1/contests/{NEXT_YEAR}/open"))
+
+
+async def kick_off_in(service: Started, seconds: float) -> datetime:
+    """Move the one game, and so the lock of ``next_year``, to so many seconds from now; the lock instant."""
+    kickoff = datetime.now(UTC) + timedelta(seconds=seconds)
+    moved = {"game_id": "2026_04_BUF_NE", "kickoff": kickoff.isoformat()}
+    answer = await ok(await service.operator.post(f"/operator/api/v1/contests/{NEXT_YEAR}/reschedule", json=moved))
+    return datetime.fromisoformat(answer["locks_at"])
