@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from embedded.errors import PortTaken, ProcessFailed
-from embedded.process import Command, exit_words, is_port_free, log_tail, spawn, stop
+from embedded.process import Command, exit_words, log_tail, port_trouble, spawn, stop
 from embedded.wheels import program
 
 CADDYFILE = Path(__file__).with_name("Caddyfile")
@@ -47,8 +47,8 @@ class Caddy:
     def start(self) -> None:
         """Start and wait until both origins answer. Raises `PortTaken` or `ProcessFailed`."""
         for port in (self.public_port, self.operator_port):
-            if not is_port_free(port):
-                raise PortTaken(port, "the gateway", "choose another port")
+            if trouble := port_trouble(port):
+                raise PortTaken(port, "the gateway", trouble, "choose another port")
         self.prepare()
         self._process = spawn(self.command())
         deadline = time.monotonic() + _START_PATIENCE

@@ -15,10 +15,10 @@ class StackError(Exception):
 
 
 class PortTaken(StackError):
-    """A port that the stack needs is in use."""
+    """A port that the stack needs cannot be had; ``trouble`` says why, as "is already in use"."""
 
-    def __init__(self, port: int, purpose: str, remedy: str) -> None:
-        super().__init__(f"port {port}, needed for {purpose}, is already in use; {remedy}")
+    def __init__(self, port: int, purpose: str, trouble: str, remedy: str) -> None:
+        super().__init__(f"port {port}, needed for {purpose}, {trouble}; {remedy}")
         self.port = port
 
 

@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 from common import topology
 from embedded.errors import PortTaken, ProcessFailed
-from embedded.process import Command, exit_words, is_port_free, log_tail, spawn, stop
+from embedded.process import Command, exit_words, log_tail, port_trouble, spawn, stop
 from embedded.wheels import program
 
 ADMIN = "admin"
@@ -94,8 +94,8 @@ class Nats:
     def start(self) -> None:
         """Start and wait until JetStream has its streams. Raises `PortTaken` or `ProcessFailed`."""
         for port in (self._port, self._monitor_port):
-            if port is not None and not is_port_free(port):
-                raise PortTaken(port, "NATS", "choose another port")
+            if port is not None and (trouble := port_trouble(port)):
+                raise PortTaken(port, "NATS", trouble, "choose another port")
         self.directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="mafl-nats-") as ports:
             self.prepare(Path(ports))

