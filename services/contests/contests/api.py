@@ -10,7 +10,7 @@ from common.problems import InvalidRequest, Problem
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from contests import commands, documents, imports, rulesets
 from contests.commands import ContestUnknown, LineupMissing, instant
-from contests.domain import CODES, MAX_BODY, lineup_adapter
+from contests.domain import CODES, COVERED, MAX_BODY, Day, lineup_adapter
 from contests.store import Agent, Contest, Store
 
 router = APIRouter()
@@ -230,13 +230,14 @@ async def import_file(
     season: int | None = None,
     week: int | None = None,
     ruleset: str | None = None,
+    days: Annotated[tuple[Day, ...], Query(description="covered weekdays, US Eastern")] = COVERED,
     dry_run: bool = False,
 ) -> JSONResponse:
     """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing."""
     content = await _read(request, imports.MAX_BYTES)
     if not content:
         raise InvalidRequest("The body is empty; send the file as it is.", violations=[])
-    file = await commands.read_file(content, season, week, ruleset)
+    file = await commands.read_file(content, season, week, ruleset, days)
     async with runtime.database.transaction() as connection:
         outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run)
     return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})

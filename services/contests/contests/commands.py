@@ -23,7 +23,7 @@ The refusals::
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -341,11 +341,13 @@ def as_submitted(revision: Revision) -> dict[str, Any]:
 # --- the life of a contest ----------------------------------------------------------------------
 
 
-async def read_file(content: bytes, season: int | None, week: int | None, ruleset: str | None) -> imports.Import:
+async def read_file(
+    content: bytes, season: int | None, week: int | None, ruleset: str | None, days: Sequence[str]
+) -> imports.Import:
     """Read a salary file in a thread of its own. Raises ``FileMalformed``, ``RulesetUnknown``."""
     try:
         rules = rulesets.load(ruleset or rulesets.DEFAULT)
-        return await anyio.to_thread.run_sync(partial(imports.read, content, season, week, ruleset=rules))
+        return await anyio.to_thread.run_sync(partial(imports.read, content, season, week, ruleset=rules, days=days))
     except rulesets.UnknownRuleset as error:
         raise RulesetUnknown(f"There is no ruleset {error.name[:100]!r}.", known=error.known) from None
     except imports.Malformed as error:
@@ -532,6 +534,7 @@ async def keep_the_lock(runtime: Runtime) -> None:
     gauge = runtime.metrics.contest_locks_in_seconds
     while True:
         pause = _LONGEST_PAUSE
+        failures: list[Exception] = []
         async with runtime.database.transaction() as connection:
             coming = await Store(connection).next_locks()
             now = await runtime.clock.now(connection)
@@ -539,13 +542,20 @@ async def keep_the_lock(runtime: Runtime) -> None:
         for contest, locks_at in coming:
             seconds = (locks_at - now).total_seconds()
             if seconds <= 0:
-                async with runtime.database.transaction() as connection:
-                    await lock_contest(runtime, Store(connection), contest)
+                try:
+                    async with runtime.database.transaction() as connection:
+                        await lock_contest(runtime, Store(connection), contest)
+                except NotYet:  # It was rescheduled in between.
+                    pause = 0
+                except Exception as error:  # One contest's trouble must not keep the others open.
+                    failures.append(error)
                 continue
             gauge.labels(contest).set(seconds)
             if not runtime.clock.replay:
-                pause = max(min(pause, seconds), _SHORTEST_PAUSE)
-        await runtime.woken(LOCK, at_most=pause)
+                pause = min(pause, seconds)
+        if failures:
+            raise failures[0]
+        await runtime.woken(LOCK, at_most=max(pause, _SHORTEST_PAUSE))
 
 
 # --- the replay clock ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -22,8 +22,9 @@ from typing_extensions import TypedDict
 from common.events import Game, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-COVERED = ("Sunday", "Monday")
+Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+DAYS: tuple[Day, ...] = get_args(Day)
+COVERED: tuple[Day, ...] = ("Sunday", "Monday")
 """The weekdays, US Eastern, whose games a contest covers unless it is told otherwise."""
 
 # --- rules --------------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ def contest_id(season: int, week: int) -> str:
     return f"{season}-W{week:02d}"
 
 
-def weekday(kickoff: datetime) -> str:
+def weekday(kickoff: datetime) -> Day:
     """The weekday of an aware time in US Eastern, as the league counts its days."""
     return DAYS[kickoff.astimezone(EASTERN).weekday()]
 

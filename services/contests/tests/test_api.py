@@ -396,6 +396,18 @@ async def test_an_import_is_all_or_nothing_and_can_be_tried_first(start: Start) 
         assert (await ok(await service.operator.post(url, content=whole)))["outcomes"][W04] == "unchanged"
 
 
+@pytest.mark.rule("C1")
+async def test_a_contest_can_cover_other_days(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        url = "/operator/api/v1/contests/import?dry_run=true&season=2017&week=4"
+        whole = data("pool_2017_dk.csv.gz")
+        sunday_only = await ok(await service.operator.post(f"{url}&days=Sunday", content=whole))
+        assert {game["weekday"] for game in sunday_only["games"]} == {"Sunday"}
+        thursday_too = await ok(await service.operator.post(f"{url}&days=Sunday&days=Thursday", content=whole))
+        assert {game["weekday"] for game in thursday_too["games"]} == {"Sunday", "Thursday"}
+        assert (await service.operator.post(f"{url}&days=Someday", content=whole)).status_code == 422
+
+
 @pytest.mark.rule("C11")
 async def test_a_file_with_a_bad_row_imports_nothing_and_names_line_and_column(start: Start) -> None:
     async with start("contests", clock="replay") as service:
