@@ -301,13 +301,17 @@ def _compiled(function: F) -> F:
     return cast(F, njit(cache=True, nogil=True)(function))
 
 
+# Loops stand for array assignments on purpose: numba compiles each assignment with all its error texts, which
+# made the first start of all four times slower.
+
+
 @_compiled
 def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: int) -> Any:  # pragma: no cover
     """``best[i, s, b]``: the most that players from ``i`` on can add in state ``s`` for at most ``b`` units."""
     players, width = take.shape
     best = np.empty((players + 1, width, budget + 1), dtype=np.int64)
-    best[players, :, :] = _NEVER
-    best[players, 0, :] = 0
+    for b in range(budget + 1):
+        best[players, 0, b] = 0
     for i in range(players - 1, -1, -1):
         price = units[i]
         value = values[i]
@@ -316,9 +320,12 @@ def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: in
             left = skip[i, s]
             taken = take[i, s]
             if left >= 0:
-                row[:] = best[i + 1, left]
+                without = best[i + 1, left]
+                for b in range(budget + 1):
+                    row[b] = without[b]
             else:
-                row[:] = _NEVER
+                for b in range(budget + 1):
+                    row[b] = _NEVER
             if taken >= 0:
                 after = best[i + 1, taken]
                 for b in range(price, budget + 1):
@@ -332,16 +339,16 @@ def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: in
     players, width = take.shape
     after = np.zeros((width, budget + 1, limbs), dtype=np.uint64)
     before = np.zeros((width, budget + 1, limbs), dtype=np.uint64)
-    after[0, :, 0] = 1
+    for b in range(budget + 1):
+        after[0, b, 0] = 1
     for i in range(players - 1, -1, -1):
         price = units[i]
         for s in range(states[i]):
             left = skip[i, s]
             taken = take[i, s]
-            if left >= 0:
-                before[s] = after[left]
-            else:
-                before[s] = 0
+            for b in range(budget + 1):
+                for limb in range(limbs):
+                    before[s, b, limb] = after[left, b, limb] if left >= 0 else np.uint64(0)
             if taken >= 0:
                 for b in range(price, budget + 1):
                     carry = np.uint64(0)
@@ -356,35 +363,35 @@ def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: in
 
 
 @_compiled
-def _greater(a: Any, b: Any) -> bool:  # pragma: no cover
-    for limb in range(a.shape[0]):
-        if a[limb] != b[limb]:
-            return a[limb] > b[limb]  # type: ignore[no-any-return]
+def _doubled(rows: Any) -> Any:  # pragma: no cover
+    """The same rows with as many free ones after them."""
+    grown = np.empty((2 * rows.shape[0], rows.shape[1]), dtype=rows.dtype)
+    for row in range(rows.shape[0]):
+        for column in range(rows.shape[1]):
+            grown[row, column] = rows[row, column]
+    return grown
+
+
+@_compiled
+def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:  # pragma: no cover
+    """Whether mask ``a[x]`` is the greater one: the lineup whose ids come first."""
+    for limb in range(a.shape[1]):
+        if a[x, limb] != b[y, limb]:
+            return bool(a[x, limb] > b[y, limb])
     return False
 
 
 @_compiled
 def _completion(
-    i: int,
-    s: int,
-    b: int,
-    best: Any,
-    take: Any,
-    skip: Any,
-    units: Any,
-    values: Any,
-    ranks: Any,
-    known: Any,
-    masks: Any,
-    used: int,
+    cell: Any, best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, known: Any, masks: Any, used: Any
 ) -> Any:  # pragma: no cover
     """Find the mask of the best completion from a cell; returns the store of masks, perhaps grown, and its size.
 
     Follows only choices that keep the best value, and remembers each cell in ``known``, so that no cell
     is worked out twice however many ties there are.
     """
-    players = take.shape[0]
-    stack = [(i, s, b)]
+    players, limbs = take.shape[0], masks.shape[1]
+    stack = [cell]
     while len(stack) > 0:
         i, s, b = stack[-1]
         if known[i, s, b] >= 0:
@@ -394,26 +401,24 @@ def _completion(
         if i < players:
             t, k = take[i, s], skip[i, s]
             if t >= 0 and b >= units[i] and best[i + 1, t, b - units[i]] + values[i] == best[i, s, b]:
-                taken = known[i + 1, t, b - units[i]]
+                taken = np.int64(known[i + 1, t, b - units[i]])
                 if taken < 0:
                     stack.append((i + 1, t, b - units[i]))
                     continue
             if k >= 0 and best[i + 1, k, b] == best[i, s, b]:
-                left = known[i + 1, k, b]
+                left = np.int64(known[i + 1, k, b])
                 if left < 0:
                     stack.append((i + 1, k, b))
                     continue
         if used == masks.shape[0]:
-            grown = np.zeros((2 * used, masks.shape[1]), dtype=np.uint64)
-            grown[:used] = masks
-            masks = grown
+            masks = _doubled(masks)
+        for limb in range(limbs):
+            masks[used, limb] = masks[taken, limb] if taken >= 0 else np.uint64(0)
         if taken >= 0:
-            masks[used] = masks[taken]
             masks[used, ranks[i] // 64] |= np.uint64(1) << np.uint64(63 - ranks[i] % 64)
-        if left >= 0 and (taken < 0 or _greater(masks[left], masks[used])):
-            # Leaving the player changes nothing, so the cell shares the mask of the one that follows.
+        if left >= 0 and (taken < 0 or _greater(masks, left, masks, used)):
+            # Leaving the player adds no one, so the cell shares the mask of the one that follows.
             known[i, s, b] = left
-            masks[used] = 0
         else:
             known[i, s, b] = used
             used += 1
@@ -422,106 +427,111 @@ def _completion(
 
 
 @_compiled
-def _before(x: int, y: int, worth: Any, full: Any) -> bool:  # pragma: no cover
+def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:  # pragma: no cover
     """Whether part ``x``'s best lineup comes before part ``y``'s."""
-    if worth[x] != worth[y]:
-        return worth[x] > worth[y]  # type: ignore[no-any-return]
-    return _greater(full[x], full[y])
+    if parts[x, 3] != parts[y, 3]:
+        return bool(parts[x, 3] > parts[y, 3])
+    return _greater(full, x, full, y)
+
+
+@_compiled
+def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:  # pragma: no cover
+    """Put a part into a heap of ``size`` parts that has room for it."""
+    at = size
+    while at > 0 and _before(part, heap[(at - 1) // 2, 0], parts, full):
+        heap[at, 0] = heap[(at - 1) // 2, 0]
+        at = (at - 1) // 2
+    heap[at, 0] = part
+
+
+@_compiled
+def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:  # pragma: no cover
+    """Take the part whose best lineup comes first out of a heap of ``size`` parts."""
+    first, last = heap[0, 0], heap[size - 1, 0]
+    at = 0
+    while 2 * at + 1 < size - 1:
+        child = 2 * at + 1
+        if child + 1 < size - 1 and _before(heap[child + 1, 0], heap[child, 0], parts, full):
+            child += 1
+        if not _before(heap[child, 0], last, parts, full):
+            break
+        heap[at, 0] = heap[child, 0]
+        at = child
+    heap[at, 0] = last
+    return first
 
 
 @_compiled
 def _enumerate(
     best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, count: int
 ) -> Any:  # pragma: no cover
-    """The masks of the ``count`` best lineups in order: a heap of disjoint parts, each with its exact best."""
-    players, _, width = best.shape
-    players -= 1
+    """The masks of the ``count`` best lineups in order: a heap of disjoint parts, each with its exact best.
+
+    A part is ``(player, state, budget, value of its best lineup)``: all lineups that share what was chosen
+    before that player. ``full`` has the mask of its best lineup, ``heap[:, 0]`` the parts in heap order.
+    """
+    players = take.shape[0]
+    budget = best.shape[2] - 1
     limbs = (players + 63) // 64
     known = np.full(best.shape, -1, dtype=np.int32)
     masks = np.zeros((4 * players + 64, limbs), dtype=np.uint64)
-    masks, used = _completion(0, 0, width - 1, best, take, skip, units, values, ranks, known, masks, 0)
-
-    room = 64 + 4 * count
-    where = np.empty((room, 3), dtype=np.int64)
-    worth = np.empty(room, dtype=np.int64)
-    full = np.empty((room, limbs), dtype=np.uint64)
-    heap = np.empty(room, dtype=np.int64)
-    where[0] = (0, 0, width - 1)
-    worth[0] = best[0, 0, width - 1]
-    full[0] = masks[known[0, 0, width - 1]]
-    heap[0] = 0
-    parts, size = 1, 1
-    # The values of the best ``count`` parts seen, as a heap; a part below the least of them cannot matter.
-    floor = [np.int64(_NEVER)] * (count - 1)
-    floor.append(worth[0])
-
+    parts = np.zeros((64 + 4 * count, 4), dtype=np.int64)
+    full = np.zeros((64 + 4 * count, limbs), dtype=np.uint64)
+    heap = np.zeros((64 + 4 * count, 1), dtype=np.int64)
     found = np.zeros((count, limbs), dtype=np.uint64)
     so_far = np.zeros(limbs, dtype=np.uint64)
-    have = 0
-    while size > 0 and have < count:
-        part = heap[0]
-        size -= 1
-        last = heap[size]
-        at = 0
-        while 2 * at + 1 < size:
-            child = 2 * at + 1
-            if child + 1 < size and _before(heap[child + 1], heap[child], worth, full):
-                child += 1
-            if not _before(heap[child], last, worth, full):
-                break
-            heap[at] = heap[child]
-            at = child
-        heap[at] = last
-        found[have] = full[part]
-        have += 1
-        if have == count:
-            break
 
-        start, s, b = where[part]
-        gained = worth[part] - best[start, s, b]
-        so_far[:] = 0
-        for i in range(start):
-            limb, bit = ranks[i] // 64, np.uint64(1) << np.uint64(63 - ranks[i] % 64)
-            so_far[limb] |= full[part, limb] & bit
-        for i in range(start, players):
+    # numba would compile a copy of each function for a literal number, so numbers that it is given are not literal.
+    none, one = np.int64(0), np.int64(1)
+    masks, used = _completion((none, none, budget), best, take, skip, units, values, ranks, known, masks, none)
+    parts[0, 2], parts[0, 3] = budget, best[0, 0, budget]
+    for at in range(limbs):
+        full[0, at] = masks[known[0, 0, budget], at]
+    made, size, have = one, one, none
+    # The values of the best ``count`` parts seen, as a heap; a part below the least of them cannot matter.
+    floor = [np.int64(_NEVER)] * count
+    heapq.heapreplace(floor, parts[0, 3])
+
+    while size > 0 and have < count:
+        part = _pop(heap, size, parts, full)
+        size -= 1
+        start, s, b = parts[part, 0], parts[part, 1], parts[part, 2]
+        gained = parts[part, 3] - best[start, s, b]
+        for at in range(limbs):
+            found[have, at] = full[part, at]
+            so_far[at] = 0
+        have += 1
+        for i in range(players):
             limb, bit = ranks[i] // 64, np.uint64(1) << np.uint64(63 - ranks[i] % 64)
             inside = full[part, limb] & bit != 0
-            with_him = take[i, s]
-            without = skip[i, s]
-            # The part that differs first at this player, by the choice that the found lineup did not make.
-            state, left, value = without, b, gained
-            if not inside:
-                state, left, value = with_him, b - units[i], gained + values[i]
-            if state >= 0 and left >= 0 and best[i + 1, state, left] > _FEASIBLE:
-                value += best[i + 1, state, left]
-                if value >= floor[0]:
-                    heapq.heapreplace(floor, value)
-                    masks, used = _completion(
-                        i + 1, state, left, best, take, skip, units, values, ranks, known, masks, used
-                    )
-                    if parts == room:
-                        room *= 2
-                        where = np.concatenate((where, np.empty_like(where)))
-                        worth = np.concatenate((worth, np.empty_like(worth)))
-                        full = np.concatenate((full, np.empty_like(full)))
-                        heap = np.concatenate((heap, np.empty_like(heap)))
-                    where[parts] = (i + 1, state, left)
-                    worth[parts] = value
-                    full[parts] = masks[known[i + 1, state, left]] | so_far
-                    if not inside:
-                        full[parts, limb] |= bit
-                    at = size
-                    size += 1
-                    while at > 0 and _before(parts, heap[(at - 1) // 2], worth, full):
-                        heap[at] = heap[(at - 1) // 2]
-                        at = (at - 1) // 2
-                    heap[at] = parts
-                    parts += 1
+            if i >= start:
+                # The part that differs first at this player, by the choice that the found lineup did not make.
+                state, left, value = skip[i, s], b, gained
+                if not inside:
+                    state, left, value = take[i, s], b - units[i], gained + values[i]
+                if state >= 0 and left >= 0 and best[i + 1, state, left] > _FEASIBLE:
+                    value += best[i + 1, state, left]
+                    if value >= floor[0]:
+                        heapq.heapreplace(floor, value)
+                        masks, used = _completion(
+                            (i + 1, state, left), best, take, skip, units, values, ranks, known, masks, used
+                        )
+                        if made == parts.shape[0]:
+                            parts, full, heap = _doubled(parts), _doubled(full), _doubled(heap)
+                        parts[made, 0], parts[made, 1], parts[made, 2], parts[made, 3] = i + 1, state, left, value
+                        for at in range(limbs):
+                            full[made, at] = so_far[at] | masks[known[i + 1, state, left], at]
+                        if not inside:
+                            full[made, limb] |= bit
+                        _push(made, heap, size, parts, full)
+                        made += 1
+                        size += 1
+                if inside:
+                    gained += values[i]
+                    b -= units[i]
+                    s = take[i, s]
+                else:
+                    s = skip[i, s]
             if inside:
                 so_far[limb] |= bit
-                gained += values[i]
-                b -= units[i]
-                s = with_him
-            else:
-                s = without
     return found[:have]
