@@ -36,13 +36,14 @@ class Context:
 class Detector(Protocol):
     """One kind of thing that keeps a text from being shown.
 
-    ``raw`` detectors are given the text as written, the others its normal form. A change in what a
-    detector finds is a new ``version``.
+    ``raw`` detectors are given the text as written, the others its normal form. What a ``stops`` detector
+    finds leaves nothing for those after it. A change in what a detector finds is a new ``version``.
     """
 
     name: str
     version: str
-    raw: bool
+    raw: bool = False
+    stops: bool = False
 
     def judge(self, text: str, context: Context) -> Iterable[Match]:
         """Everything found in the text. Must not touch the network, the disk or the clock."""
@@ -66,8 +67,7 @@ class Pipeline:
     def judge(self, text: str, context: Context, failed: Failed) -> Verdict:
         """The verdict on a text.
 
-        ``failed`` is told of every detector that raised. A text over the length limit is not given to
-        the detectors that read it.
+        ``failed`` is told of every detector that raised.
         """
         normal: Normal | None = None
         findings: list[Finding] = []
@@ -87,7 +87,7 @@ class Pipeline:
                 failed(detector, error)
                 continue
             findings += (Finding(detector.name, detector.version, *match) for match in matches)
-            if matches and detector.name == "length":
+            if matches and detector.stops:
                 break
         if findings:
             return Verdict(State.FLAGGED, tuple(sorted(set(findings), key=_place)))

@@ -29,7 +29,7 @@ def rules(pipeline: Pipeline, text: str) -> set[str]:
     return {f"{found.detector}:{found.rule}" for found in verdict.findings}
 
 
-class Broken:
+class Broken(Detector):
     name = "broken"
     version = "1"
     raw = True
@@ -38,10 +38,9 @@ class Broken:
         raise RuntimeError(f"cannot judge {text}")
 
 
-class Everything:
+class Everything(Detector):
     name = "everything"
     version = "7"
-    raw = False
 
     def judge(self, text: str, context: Context) -> Iterable[Match]:
         yield Match("all", 0, len(text))

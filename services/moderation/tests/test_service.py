@@ -17,7 +17,7 @@ from common import events as ev
 from common.db import OUTBOX
 from common.events import State
 from moderation import detectors
-from moderation.pipeline import Context, Match, Pipeline
+from moderation.pipeline import Context, Detector, Match, Pipeline
 from moderation.store import FINALS, TEXTS, Store
 from testkit.fixtures import Start, Started
 
@@ -162,16 +162,16 @@ async def test_in_whatever_order_the_events_come_the_same_is_told_once(start: St
     async with start("moderation") as service:
         orders = list(itertools.permutations(("opened", "submitted", "locked", "final")))
         lineups = {f"2017-X{number:02}": uuid4() for number in range(len(orders))}
-        for (contest, lineup), order in zip(lineups.items(), orders, strict=True):
-            kinds: dict[str, ev.Event] = {
-                "opened": opened(contest),
-                "submitted": submitted(contest, MIXED, lineup_id=lineup),
-                "locked": locked(contest),
-                "final": final(contest, lineup),
-            }
-            for name in order:
-                await service.publish(kinds[name], version=2 if name == "locked" else 1)
-                await service.settle()
+        for step in range(4):
+            for (contest, lineup), order in zip(lineups.items(), orders, strict=True):
+                kinds: dict[str, ev.Event] = {
+                    "opened": opened(contest),
+                    "submitted": submitted(contest, MIXED, lineup_id=lineup),
+                    "locked": locked(contest),
+                    "final": final(contest, lineup),
+                }
+                await service.publish(kinds[order[step]], version=2 if order[step] == "locked" else 1)
+            await service.settle()
         await all_judged(service)
         judged, released = await told(service)
         assert sorted(event.lineup_id for event in judged) == sorted(lineups.values())
@@ -221,7 +221,7 @@ async def test_what_came_while_moderation_was_stopped_is_judged_after_its_start(
 async def test_texts_of_a_detector_that_raises_stay_unchecked_and_withheld_and_the_rest_goes_on(
     start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stumbles:
+    class Stumbles(Detector):
         name = "stumbles"
         version = "1"
         raw = True
@@ -354,7 +354,7 @@ async def test_what_locks_soonest_is_judged_first_also_after_a_reschedule(
 ) -> None:
     judging, seen = threading.Event(), []
 
-    class Records:
+    class Records(Detector):
         name = "records"
         version = "1"
         raw = True

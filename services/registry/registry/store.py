@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -105,7 +105,8 @@ _AGENT = tuple(column for column in AGENTS.c if column.name != "name_key")
 
 
 def _agent(row: RowMapping) -> Agent:
-    return Agent(**{column.name: row[column] for column in _AGENT})
+    values = {column.name: row[column] for column in _AGENT}
+    return Agent(**{**values, "registered_at": row[AGENTS.c.registered_at].astimezone(UTC)})
 
 
 class Store:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from moderation.pipeline import Context, Match
+from moderation.pipeline import Context, Detector, Match
 
 _BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _ZERO_WIDTH = "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u3164\ufeff\uffa0"
@@ -19,7 +19,7 @@ _FOUND = re.compile(
 )
 
 
-class Invisible:
+class Invisible(Detector):
     name = "invisible"
     version = "1"
     raw = True

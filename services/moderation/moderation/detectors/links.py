@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import tldextract
 
-from moderation.pipeline import Context, Match
+from moderation.pipeline import Context, Detector, Match
 
 SOURCES = frozenset(
     {
@@ -62,10 +62,9 @@ extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl
 """Reads the list of public suffixes that comes with the library: never the network, never a cache on disk."""
 
 
-class Links:
+class Links(Detector):
     name = "links"
     version = "1"
-    raw = False
 
     def __init__(self) -> None:
         extract("example.com")  # reads the bundled list now rather than in the middle of a batch

@@ -22,7 +22,7 @@ from presidio_analyzer.predefined_recognizers import (
 )
 
 from moderation.detectors.links import extract
-from moderation.pipeline import Context, Match
+from moderation.pipeline import Context, Detector, Match
 
 _SURE = 0.5
 """The least score of a recogniser that counts; bare digits without a checksum stay under it."""
@@ -54,10 +54,9 @@ _PHONE = re.compile(r"(?<![\w.,$/-])(?:\+?1[-. ])?(?:\(\d{3}\) ?|\d{3}([-.]))\d{
 _DIGITS_RUN = re.compile(r"\d+")
 
 
-class PersonalData:
+class PersonalData(Detector):
     name = "personal-data"
     version = "1"
-    raw = False
 
     def __init__(self) -> None:
         self._recognisers = [

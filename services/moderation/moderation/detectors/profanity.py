@@ -14,7 +14,7 @@ from importlib import resources
 
 from glin_profanity import Filter
 
-from moderation.pipeline import Context, Match
+from moderation.pipeline import Context, Detector, Match
 
 ALLOWED = (
     *("ball kicking", "ball sack", "bareback", "big black", "bs", "cornhole", "dingleberry", "domination"),
@@ -32,10 +32,9 @@ SURNAMES = frozenset({"butt", "butts", "cock", "cocks", "coon", "coons", "dick",
 _FIRST_NAME = re.compile(r"(?:[A-Z][\w'’-]+ |[A-Z]\.(?:[A-Z]\.)? ?)$")
 
 
-class Profanity:
+class Profanity(Detector):
     name = "profanity"
     version = "1"
-    raw = False
 
     def __init__(self) -> None:
         coded = resources.files("moderation.detectors").joinpath("more_words.rot13").read_text(encoding="ascii")

@@ -23,7 +23,7 @@ from detect_secrets.plugins.square_oauth import SquareOAuthDetector
 from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
-from moderation.pipeline import Context, Match
+from moderation.pipeline import Context, Detector, Match
 
 _PLUGINS = (
     AWSKeyDetector,
@@ -67,10 +67,9 @@ _PREFIX = re.compile(
 _END_OF_TOKEN = re.compile(r"\s|$")
 
 
-class Secrets:
+class Secrets(Detector):
     name = "secrets"
     version = "1"
-    raw = False
 
     def __init__(self) -> None:
         self._plugins = [plugin() for plugin in _PLUGINS]
