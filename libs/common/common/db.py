@@ -52,7 +52,8 @@ class Database:
             pool_size=pool,
             max_overflow=0,
             pool_timeout=5,
-            pool_pre_ping=False,
+            # A failed statement is logged; lineups' words and hashes of keys are its parameters.
+            hide_parameters=True,
             connect_args={"connect_timeout": 3},
         )
 
