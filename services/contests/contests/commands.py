@@ -205,15 +205,19 @@ async def current_contest(store: Store, now: datetime) -> Contest | None:
 # --- submissions --------------------------------------------------------------------------------
 
 
-async def judge_of(runtime: Runtime, store: Store, contest: str) -> Judge:
-    """The judge of an open or locked contest, whose rules and pool no longer change; kept in the process."""
+async def judge_of(runtime: Runtime, store: Store, contest_id: str) -> Judge:
+    """The judge of a contest that is or was open, whose rules and pool no longer change; kept in the process.
+
+    Raises ``ContestUnknown``.
+    """
     judges: dict[str, Judge] = runtime.state.setdefault("judges", {})
-    judge = judges.get(contest)
+    judge = judges.get(contest_id)
     if judge is None:
-        judge = Judge(contest, await store.ruleset(contest), await store.players(contest))
+        await public_contest(store, contest_id)
+        judge = Judge(contest_id, await store.ruleset(contest_id), await store.players(contest_id))
         while len(judges) >= _MOST_JUDGES:
             judges.pop(next(iter(judges)))
-        judges[contest] = judge
+        judges[contest_id] = judge
     return judge
 
 
@@ -222,8 +226,8 @@ async def check(runtime: Runtime, store: Store, contest_id: str, body: bytes) ->
 
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``.
     """
+    lineup = await _judged(runtime, store, contest_id, body)
     contest = await public_contest(store, contest_id)
-    lineup = await _judged(runtime, store, contest, body)
     if is_locked(contest, await runtime.clock.now(store.connection)):
         raise _locked(contest)
     return lineup, contest
@@ -238,7 +242,7 @@ async def submit(
     lock or wholly refused; the row of the agent's lineup is held, so that its revisions have one order.
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``IdempotencyKeyReused``.
     """
-    lineup = await _judged(runtime, store, await public_contest(store, contest_id), body)
+    lineup = await _judged(runtime, store, contest_id, body)
     accepted_body = canonical_json(lineup.body)
     await store.hold(contest_id, exclusively=False)
     lineup_id = await store.lineup(contest_id, agent.agent_id, new_id=uuid4())
@@ -297,11 +301,12 @@ def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, 
     }
 
 
-async def _judged(runtime: Runtime, store: Store, contest: Contest, body: bytes) -> Lineup:
-    judge = await judge_of(runtime, store, contest.contest)
+async def _judged(runtime: Runtime, store: Store, contest_id: str, body: bytes) -> Lineup:
+    judge = await judge_of(runtime, store, contest_id)
     try:
         return judge(body)
     except LineupRefused as refusal:
+        contest = await public_contest(store, contest_id)
         if is_locked(contest, await runtime.clock.now(store.connection)):
             raise _locked(contest) from None
         violations = [violation.as_dict() for violation in refusal.violations]

@@ -81,23 +81,23 @@ async def test_the_pool_comes_in_json_and_csv_with_a_tag_that_names_its_bytes(st
 
 
 @pytest.mark.rule("C1")
-@pytest.mark.parametrize("name", ["2017-W05", "2017-W99", "w4", "2017-W04%00", "x" * 500])
-async def test_an_unknown_contest_is_refused_with_the_known_ones(start: Start, name: str) -> None:
+async def test_an_unknown_contest_is_refused_with_the_known_ones(start: Start) -> None:
     async with start("contests", clock="replay") as service:
         await week_four_is_open(service)
         (agent,) = await join(service, 1)
-        for answer in (
-            await service.client.get(f"/api/v1/contests/{name}"),
-            await service.client.get(f"/api/v1/contests/{name}/pool"),
-            await agent.submit(cheapest(), name),
-            await agent.get(f"{name}/lineups/mine"),
-        ):
-            assert (answer.status_code, answer.json()["code"]) == (404, "contest-unknown")
-            assert answer.json()["known"] == [W04]
-            assert len(answer.text) < 1000
+        for name in ("2017-W05", "2017-W99", "w4", "2017-W04%00", "x" * 500):
+            for answer in (
+                await service.client.get(f"/api/v1/contests/{name}"),
+                await service.client.get(f"/api/v1/contests/{name}/pool"),
+                await agent.submit(cheapest(), name),
+                await agent.get(f"{name}/lineups/mine"),
+            ):
+                assert (answer.status_code, answer.json()["code"]) == (404, "contest-unknown")
+                assert answer.json()["known"] == [W04]
+                assert len(answer.text) < 1000
 
 
-@pytest.mark.rule("C3", "C4", "C5", "D2", "A11")
+@pytest.mark.rule("C3", "C4", "C5", "D2")
 async def test_the_skill_file_tells_the_rules_of_the_contest_of_now(start: Start) -> None:
     async with start("contests", clock="replay") as service:
         before = await service.client.get("/skill.md")
@@ -245,13 +245,14 @@ async def test_a_refusal_lists_every_violation_stores_nothing_and_the_dry_run_sa
         assert await service.published(ev.LineupSubmitted) == []
 
 
-@pytest.mark.parametrize("sent", [b"", b"nonsense", b"[" * 9999, b'{"thesis": "\\ud800"}', b"\xff"])
-async def test_worst_bodies_get_a_clear_refusal(start: Start, sent: bytes) -> None:
+@pytest.mark.rule("C5")
+async def test_worst_bodies_get_a_clear_refusal(start: Start) -> None:
     async with start("contests", clock="replay") as service:
         await week_four_is_open(service)
         (agent,) = await join(service, 1)
-        answer = await agent.submit(sent)
-        assert (answer.status_code, answer.json()["code"]) == (422, "lineup-invalid")
+        for sent in (b"", b"nonsense", b"[" * 9999, b'{"thesis": "\\ud800"}', b"\xff"):
+            answer = await agent.submit(sent)
+            assert (answer.status_code, answer.json()["code"]) == (422, "lineup-invalid")
         huge = await agent.submit(b" " * (600 * 1024))
         assert (huge.status_code, huge.json()["code"], huge.json()["limit"]) == (413, "body-too-large", 512 * 1024)
 
@@ -297,16 +298,15 @@ async def test_concurrent_submissions_of_one_agent_get_revisions_in_one_order(st
 
 
 @pytest.mark.rule("A1")
-@pytest.mark.parametrize(
-    "header", [None, "", "Bearer", "Bearer x", "Basic mafl_sk_a", "Bearer mafl_sk_", "Bearer mafl_sk_\u00e9"]
-)
-async def test_a_call_without_a_key_is_refused_without_asking_anybody(start: Start, header: str | None) -> None:
+async def test_a_call_without_a_key_is_refused_without_asking_anybody(start: Start) -> None:
+    """The registry is not there: whoever had to ask it would say 503."""
     async with start("contests", clock="replay") as service:
-        headers = {} if header is None else {b"Authorization": header.encode("latin-1")}
-        for call in ("lineups", "lineups/check"):
-            answer = await service.client.post(f"/api/v1/contests/{W04}/{call}", content=b"{}", headers=headers)
-            assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
-            assert answer.headers["www-authenticate"] == "Bearer"
+        for given in (None, "", "Bearer", "Bearer x", "Basic mafl_sk_a", "Bearer mafl_sk_", "Bearer mafl_sk_\u00e9"):
+            headers = {} if given is None else {b"Authorization": given.encode("latin-1")}
+            for call in ("lineups", "lineups/check"):
+                answer = await service.client.post(f"/api/v1/contests/{W04}/{call}", content=b"{}", headers=headers)
+                assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+                assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_an_unknown_key_is_asked_for_at_the_registry_and_remembered(start: Start, nats_server: Nats) -> None:
