@@ -247,12 +247,13 @@ async def import_file(
 async def totals(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """All contests, drafts too, with how many lineups and revisions they have; of no agent in particular."""
     store = Store(connection)
-    counts = await store.totals()
+    counts, sizes = await store.totals(), await store.pool_sizes()
     now = await runtime.clock.now(connection)
     listed = []
     for contest in await store.contests(drafts=True):
         lineups, revisions = counts.get(contest.contest, (0, 0))
-        listed.append({**documents.brief(contest, now), "lineups": lineups, "revisions": revisions})
+        entries = {"players": sizes[contest.contest], "lineups": lineups, "revisions": revisions}
+        listed.append({**documents.brief(contest, now), **entries})
     return {"now": instant(now), "contests": listed}
 
 

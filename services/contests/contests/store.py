@@ -268,6 +268,11 @@ class Store:
         rows = await self.connection.execute(wanted.order_by(CONTESTS.c.locks_at, CONTESTS.c.contest))
         return [(row.contest, row.locks_at) for row in rows]
 
+    async def pool_sizes(self) -> dict[str, int]:
+        """How many players each contest's pool has."""
+        wanted = select(PLAYERS.c.contest, func.count()).group_by(PLAYERS.c.contest)
+        return {contest: players for contest, players in (await self.connection.execute(wanted)).all()}
+
     async def totals(self) -> dict[str, tuple[int, int]]:
         """Lineups and revisions of each contest that has any; for the operator alone."""
         wanted = select(

@@ -431,7 +431,7 @@ async def test_the_operator_sees_totals_and_which_agents_have_arrived(start: Sta
         for agent, number in ((one, 0), (one, 1), (two, 2)):
             await ok(await agent.submit(cheapest(number=number)))
         (contest,) = (await ok(await service.operator.get("/operator/api/v1/contests")))["contests"]
-        assert (contest["lineups"], contest["revisions"]) == (2, 3)
+        assert (contest["lineups"], contest["revisions"], contest["players"]) == (2, 3, 401)
         agents = (await ok(await service.operator.get("/operator/api/v1/contests/agents")))["agents"]
         assert {agent["agent_id"] for agent in agents} == {str(one.agent_id), str(two.agent_id)}
         assert agents[0]["marks"] == {"house": True, "cohort": False, "reference": False}
