@@ -18,7 +18,9 @@ The errors, beside their use::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import anyio.to_thread
@@ -31,7 +33,7 @@ from common.metrics import Metrics
 from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, shown
 from settlement.domain import BadScoring, InputError
-from settlement.imports import Statistics, Week, lines_without_a_pool_player, read_statistics
+from settlement.imports import Statistics, Week, read_statistics
 from settlement.optimal import InfeasibleError, TooFineError
 from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, work_out
 from settlement.store import Imported, Settled, Store
@@ -41,6 +43,8 @@ FIRST_REASON = "final statistics"
 
 LONGEST_REASON = 500
 _ROUNDS = 5
+_PORTION = 500
+"""Events of one statement, so that other requests are answered between them."""
 
 
 class StatisticsInvalid(Problem):
@@ -155,7 +159,7 @@ async def import_statistics(
             contests[of].append(
                 {
                     "contest": contest.contest,
-                    "unknown_players": lines_without_a_pool_player(found.lines[of], pool),
+                    "unknown_players": len(set(found.lines[of]) - pool),
                     "players_without_statistics": len(pool - set(lines)),
                     "scores_updated": live,
                 }
@@ -332,14 +336,16 @@ async def _written(
         digest=outcome.digest,
     )
     await store.keep_settlement(settled, outcome)
-    await emit_all(store.connection, [(event, settled.settlement) for event in _events(settled, outcome)])
+    events = _events(settled, outcome)
+    while portion := [(event, settled.settlement) for event in islice(events, _PORTION)]:
+        await emit_all(store.connection, portion)
     metrics.settlements.inc()
     return settled, True
 
 
-def _events(settled: Settled, outcome: Outcome) -> list[ev.Event]:
-    results: list[ev.Event] = [
-        ev.LineupSettled(
+def _events(settled: Settled, outcome: Outcome) -> Iterator[ev.Event]:
+    for result in outcome.results:
+        yield ev.LineupSettled(
             contest=settled.contest,
             settlement=settled.settlement,
             lineup_id=result.entry.lineup_id,
@@ -354,9 +360,7 @@ def _events(settled: Settled, outcome: Outcome) -> list[ev.Event]:
                 for pick, points in zip(result.entry.picks, result.picks, strict=True)
             ),
         )
-        for result in outcome.results
-    ]
-    week = ev.WeekSettled(
+    yield ev.WeekSettled(
         contest=settled.contest,
         settlement=settled.settlement,
         reason=settled.reason,
@@ -368,7 +372,6 @@ def _events(settled: Settled, outcome: Outcome) -> list[ev.Event]:
         lineups=settled.lineups,
         digest=settled.digest,
     )
-    return [*results, week]
 
 
 def _player_points(players: dict[str, int]) -> tuple[ev.PlayerPoints, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from settlement.domain import STATISTICS, InputError, statistic
@@ -114,8 +113,3 @@ def _number(text: str, line: int, column: str) -> int:
             f"{text[:40]!r} is not a {column}, such as {2017 if column == 'season' else 4}", line=line, column=column
         )
     return int(match[1])
-
-
-def lines_without_a_pool_player(lines: Iterable[str], pool: Iterable[str]) -> int:
-    """How many players of a file are in no pool: kickers and players of other days, or a file of the wrong ids."""
-    return len(set(lines) - set(pool))

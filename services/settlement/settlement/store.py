@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -31,12 +32,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
 from settlement.imports import Line, Week
-from settlement.results import Entry, Outcome, Pick
+from settlement.results import Entry, Outcome, Pick, Result
 
 METADATA = MetaData()
 
-_CHUNK = 2_000
-"""Rows of one statement: PostgreSQL takes 65,535 parameters."""
+_CHUNK = 1_000
+"""Rows of one statement: PostgreSQL takes 65,535 parameters, and a thousand rows take the event loop some 50 ms."""
 
 # What is known of a contest arrives in any order, so each part may be there without the others.
 CONTESTS = Table(
@@ -113,6 +114,7 @@ RESULTS = Table(
     Column("share", BigInteger, nullable=False),
     Column("regret", Integer, nullable=False),
     Column("picks", JSONB, nullable=False),
+    ForeignKeyConstraint(["contest", "settlement"], ["settlements.contest", "settlements.settlement"]),
 )
 
 
@@ -225,19 +227,22 @@ class Store:
 
     async def lineups(self, contest: str) -> list[Entry]:
         """The frozen lineups of a contest, by id."""
-        rows = await self.connection.execute(
+        found: list[Entry] = []
+        rows = await self.connection.stream(
             select(LINEUPS).where(LINEUPS.c.contest == contest).order_by(LINEUPS.c.lineup_id)
         )
-        return [
-            Entry(
-                row.lineup_id,
-                row.agent_id,
-                row.model,
-                ev.Marks.model_validate(row.marks),
-                tuple(Pick(slot, player_id, price) for slot, player_id, price in row.picks),
-            )
-            for row in rows
-        ]
+        async for portion in rows.partitions(_CHUNK):
+            found += [
+                Entry(
+                    row.lineup_id,
+                    row.agent_id,
+                    row.model,
+                    ev.Marks.model_validate(row.marks),
+                    tuple(Pick(slot, player_id, price) for slot, player_id, price in row.picks),
+                )
+                for row in portion
+            ]
+        return found
 
     # --- statistics ------------------------------------------------------------------------------
 
@@ -375,28 +380,30 @@ class Store:
                 digest=settled.digest,
             )
         )
-        if outcome.results:
+        # In portions, so that other requests are answered between them.
+        for start in range(0, len(outcome.results), _CHUNK):
             await self.connection.execute(
                 plain_insert(RESULTS),
-                [
-                    {
-                        "contest": settled.contest,
-                        "settlement": settled.settlement,
-                        "lineup_id": result.entry.lineup_id,
-                        "agent_id": result.entry.agent_id,
-                        "model": result.entry.model,
-                        "marks": result.entry.marks.model_dump(),
-                        "points": result.points,
-                        "share": result.share,
-                        "regret": result.regret,
-                        "picks": [
-                            [pick.slot, pick.player_id, pick.price, points]
-                            for pick, points in zip(result.entry.picks, result.picks, strict=True)
-                        ],
-                    }
-                    for result in outcome.results
-                ],
+                [_result_row(settled, result) for result in outcome.results[start : start + _CHUNK]],
             )
+
+
+def _result_row(settled: Settled, result: Result) -> dict[str, Any]:
+    return {
+        "contest": settled.contest,
+        "settlement": settled.settlement,
+        "lineup_id": result.entry.lineup_id,
+        "agent_id": result.entry.agent_id,
+        "model": result.entry.model,
+        "marks": result.entry.marks.model_dump(),
+        "points": result.points,
+        "share": result.share,
+        "regret": result.regret,
+        "picks": [
+            [pick.slot, pick.player_id, pick.price, points]
+            for pick, points in zip(result.entry.picks, result.picks, strict=True)
+        ],
+    }
 
 
 _SETTLED = select(

@@ -85,7 +85,6 @@ async def test_settling_again_gives_the_same_version_and_tells_nothing_twice(
         assert len(await settlement.published(ev.LineupSettled)) == 3
 
 
-@pytest.mark.rule("S4")
 async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
     start: Start, play_week: Play, statistics_file: File
 ) -> None:

@@ -113,7 +113,7 @@ def test_the_digest_does_not_depend_on_ids_or_on_any_order(week: Any, outcome: O
     assert again.optimal == outcome.optimal
 
 
-@pytest.mark.rule("S4")
+@pytest.mark.rule("S5")
 def test_a_correction_of_any_player_of_the_pool_changes_the_digest(week: Any, outcome: Outcome) -> None:
     lines = lines_worth(week)
     nobody = next(p.player_id for p in week.opened.players if p.player_id not in lines)
