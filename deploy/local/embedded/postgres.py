@@ -22,6 +22,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -131,6 +132,9 @@ class Postgres:
             # Its own file would be a second place to look; standard error goes to the supervisor's log.
             "logging_collector": "off",
         }
+        if sys.platform == "linux":
+            # Recovery begins with synchronising every file: one call instead of some thousand, 1.4 s less.
+            settings["recovery_init_sync_method"] = "syncfs"
         if not self.durable:
             settings |= {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,8 +27,8 @@ SUBMITTED = ev.LineupSubmitted.subject()
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
-    with Nats(tmp_path_factory.mktemp("nats")) as server:
+def server(new_directory: Callable[[], Path]) -> Iterator[Nats]:
+    with Nats(new_directory()) as server:
         asyncio.run(provision(server))
         yield server
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -23,8 +23,8 @@ from embedded.process import free_port
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    with Postgres(tmp_path_factory.mktemp("postgres"), durable=False) as postgres:
+def server(new_directory: Callable[[], Path]) -> Iterator[Postgres]:
+    with Postgres(new_directory(), durable=False) as postgres:
         yield postgres
 
 
@@ -153,10 +153,12 @@ def test_a_backend_that_outlives_a_killed_server_does_not_keep_the_next_from_sta
         assert not backend.is_running() or backend.status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_stale_pid_file_that_names_a_foreign_process_is_seen_through(tmp_path: Path) -> None:
+def test_a_stale_pid_file_that_names_a_foreign_process_is_seen_through(
+    tmp_path: Path, new_directory: Callable[[], Path]
+) -> None:
     with Postgres(tmp_path, durable=False):
         pass
-    with Postgres(tmp_path.with_name("other"), durable=False) as other:
+    with Postgres(new_directory(), durable=False) as other:
         pid_file = tmp_path / "data" / "postmaster.pid"
         pid_file.write_text(f"{other.pid}\n{tmp_path / 'data'}\n1\n1\n\n127.0.0.1\n\nstopped\n")
         with Postgres(tmp_path, durable=False) as postgres:
