@@ -125,8 +125,8 @@ class Pick:
 class Lineup:
     """A lineup that breaks no rule. ``projected_score`` is in hundredths of a point.
 
-    ``picks`` stand in roster order; ``body`` is as submitted, and ``words`` are its texts with their
-    JSON pointers into it.
+    ``body`` is as submitted; ``picks`` stand in its order, and ``words`` are its texts with their JSON
+    pointers into it, so that ``/picks/3/rationale`` speaks of ``picks[3]``.
     """
 
     picks: tuple[Pick, ...]
@@ -255,7 +255,6 @@ class Judge:
             }
             for slot in ruleset.roster
         }
-        self._order = {slot.slot: place for place, slot in enumerate(ruleset.roster)}
         self._keys = len(LINEUP_FIELDS) + len(PICK_FIELDS) * len(ruleset.roster)
         self._adapter = lineup_adapter(ruleset.limits, ruleset.projected_score)
 
@@ -302,7 +301,6 @@ class Judge:
             words.append((f"/picks/{place}/rationale", pick["rationale"]))
             words.append((f"/picks/{place}/main_factor", pick["main_factor"]))
         words.append(("/thesis", document["thesis"]))
-        picks.sort(key=lambda pick: self._order[pick.slot])
         return Lineup(
             picks=tuple(picks),
             total_price=sum(pick.price for pick in picks),

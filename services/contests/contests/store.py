@@ -270,8 +270,8 @@ class Store:
 
     async def pool_sizes(self) -> dict[str, int]:
         """How many players each contest's pool has."""
-        wanted = select(PLAYERS.c.contest, func.count()).group_by(PLAYERS.c.contest)
-        return {contest: players for contest, players in (await self.connection.execute(wanted)).all()}
+        wanted = select(PLAYERS.c.contest, func.count().label("players")).group_by(PLAYERS.c.contest)
+        return {row["contest"]: row["players"] for row in await self._mappings(wanted)}
 
     async def totals(self) -> dict[str, tuple[int, int]]:
         """Lineups and revisions of each contest that has any; for the operator alone."""

@@ -31,7 +31,7 @@ def test_a_sound_lineup_is_priced_by_the_contest_and_keeps_its_words() -> None:
     document = cheapest()
     document["picks"].reverse()
     lineup = judge()(body(document))
-    assert [pick.slot for pick in lineup.picks] == list(SLOTS)
+    assert [pick.slot for pick in lineup.picks] == list(reversed(SLOTS))
     assert lineup.total_price == sum(judge().players[pick.player_id].price for pick in lineup.picks) <= 50_000
     assert (lineup.projected_score, lineup.confidence) == (8825, 0.5)
     assert lineup.body == document

@@ -87,6 +87,24 @@ async def test_the_lock_freezes_the_last_revision_of_each_lineup_with_numbers_an
         assert (shown["state"], shown["locked_at"]) == ("locked", "2017-10-01T17:00:00Z")
 
 
+@pytest.mark.rule("C4", "C6")
+async def test_the_words_pointers_lead_to_the_frozen_picks_whatever_order_they_were_sent_in(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        (agent,) = await join(service, 1)
+        lineup = cheapest()
+        lineup["picks"].reverse()
+        for pick in lineup["picks"]:
+            pick["rationale"] = f"because of {pick['player_id']}"
+        await ok(await agent.submit(lineup))
+        await service.move_clock(LOCK)
+        frozen = (await locked_lineups(service))[agent.agent_id]
+        (submitted,) = await service.published(ev.LineupSubmitted)
+        words = {one.pointer: one.text for one in submitted.words}
+        for place, locked in enumerate(frozen.picks):
+            assert words[f"/picks/{place}/rationale"] == f"because of {locked.player_id}"
+
+
 async def everything(service: Started) -> list[ev.Event]:
     """Every event of the public stream of contests, in order."""
     kinds = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked, ev.ClockMoved)
