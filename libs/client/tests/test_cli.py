@@ -9,11 +9,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
+
+from mafl.cli import run
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data"
@@ -55,29 +57,46 @@ d1,PIT,DST,PIT,2500,8
 """
 
 
-def mafl(
-    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, typed: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """The command as a person runs it, in a process of its own."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("MAFL_")}
-    return subprocess.run(
-        [sys.executable, "-m", "mafl", *arguments],
-        capture_output=True,
-        text=True,
-        input=typed,
-        cwd=cwd or ROOT,
-        env={**clean, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})},
-        timeout=60,
-    )
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended: its status and what it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def document(done: subprocess.CompletedProcess[str]) -> Any:
+class Mafl(Protocol):
+    """Runs a command; ``cwd`` is where it stands."""
+
+    def __call__(self, *arguments: str, cwd: Path = ROOT) -> Done: ...
+
+
+@pytest.fixture
+def mafl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mafl:
+    """The command line in this process, with nothing of MAFL in its environment."""
+    for name in [name for name in os.environ if name.startswith("MAFL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments: str, cwd: Path = ROOT) -> Done:
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        status = run(list(arguments))
+        written = capsys.readouterr()
+        return Done(status, written.out, written.err)
+
+    return call
+
+
+def document(done: Done) -> Any:
     """The one JSON document on standard output, whatever went to standard error."""
     return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_explains_itself(mafl: Mafl, command: str) -> None:
     done = mafl(*command.split(), "--help")
     assert done.returncode == 0, done.stderr
     assert f"Usage: mafl {command}".rstrip() in done.stdout
@@ -95,8 +114,14 @@ def test_help_comes_at_once_because_nothing_heavy_is_loaded() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_installed_command_and_the_module_are_one() -> None:
+    for command in ([str(Path(sys.executable).with_name("mafl"))], [sys.executable, "-m", "mafl"]):
+        done = subprocess.run([*command, "--help"], capture_output=True, text=True)
+        assert (done.returncode, "Usage: mafl [OPTIONS] COMMAND" in done.stdout) == (0, True), done.stderr
+
+
 @pytest.mark.rule("B4")
-def test_an_interval_is_drawn_again_from_its_label_to_the_last_digit() -> None:
+def test_an_interval_is_drawn_again_from_its_label_to_the_last_digit(mafl: Mafl) -> None:
     done = mafl("interval", "model:openai/gpt-5", "--sums", "119117,469573", "--counts", "9,37", "--json")
     assert document(done) == {
         "label": "model:openai/gpt-5",
@@ -109,7 +134,7 @@ def test_an_interval_is_drawn_again_from_its_label_to_the_last_digit() -> None:
 
 
 @pytest.mark.rule("B5")
-def test_one_week_has_no_mean_and_says_so() -> None:
+def test_one_week_has_no_mean_and_says_so(mafl: Mafl) -> None:
     found = document(mafl("interval", "agent:alice", "--sums", "12000", "--counts", "1", "--json"))
     assert (found["mean"], found["low"], found["high"]) == (None, None, None)
     assert "no interval yet" in found["marks"]
@@ -117,7 +142,7 @@ def test_one_week_has_no_mean_and_says_so() -> None:
 
 
 @pytest.mark.rule("S2")
-def test_the_optimum_of_a_file_is_proven_and_the_best_are_listed(tmp_path: Path) -> None:
+def test_the_optimum_of_a_file_is_proven_and_the_best_are_listed(mafl: Mafl, tmp_path: Path) -> None:
     file = tmp_path / "week.csv"
     file.write_text(PLAYERS)
     found = document(mafl("optimal", str(file), "--best", "3", "--json"))
@@ -130,7 +155,7 @@ def test_the_optimum_of_a_file_is_proven_and_the_best_are_listed(tmp_path: Path)
     assert f"{found['points'] / 100:.2f} points" in people.stdout
 
 
-def test_a_broken_pool_is_refused_with_line_and_column(tmp_path: Path) -> None:
+def test_a_broken_pool_is_refused_with_line_and_column(mafl: Mafl, tmp_path: Path) -> None:
     file = tmp_path / "week.csv"
     file.write_text(PLAYERS.replace("q2,Q Two,QB,SEA,7000", "q2,Q Two,QB,SEA,seven"))
     done = mafl("optimal", str(file), "--json")
@@ -142,7 +167,7 @@ def test_a_broken_pool_is_refused_with_line_and_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.rule("S1")
-def test_a_season_of_statistics_gets_its_points() -> None:
+def test_a_season_of_statistics_gets_its_points(mafl: Mafl) -> None:
     done = mafl("score", str(DATA / "weekly_stats_2017.csv.gz"))
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     bell = next(row for row in rows if row["player_id"] == "00-0030496" and row["week"] == "1")
@@ -151,13 +176,13 @@ def test_a_season_of_statistics_gets_its_points() -> None:
     assert same["rows"] == rows
 
 
-def test_an_unknown_scoring_is_named_with_those_that_exist() -> None:
+def test_an_unknown_scoring_is_named_with_those_that_exist(mafl: Mafl) -> None:
     problem = document(mafl("score", str(DATA / "weekly_stats_2017.csv.gz"), "--scoring", "nope", "--json"))
     assert "draftkings-classic-1" in problem["detail"]
 
 
 @pytest.mark.rule("C11")
-def test_an_import_can_be_tried_without_a_server() -> None:
+def test_an_import_can_be_tried_without_a_server(mafl: Mafl) -> None:
     file = str(DATA / "pool_2017_dk.csv.gz")
     found = document(mafl("contest", "import", file, "--dry-run", "--season", "2017", "--week", "4", "--json"))
     assert found["contest"] == "2017-W04"
@@ -178,7 +203,9 @@ def test_an_import_can_be_tried_without_a_server() -> None:
         (["status"], "no-stack"),
     ],
 )
-def test_a_failure_is_one_problem_document_and_a_sentence(arguments: list[str], code: str, tmp_path: Path) -> None:
+def test_a_failure_is_one_problem_document_and_a_sentence(
+    mafl: Mafl, arguments: list[str], code: str, tmp_path: Path
+) -> None:
     done = mafl(*arguments, "--json", cwd=tmp_path)
     assert done.returncode == 1
     assert document(done)["code"] == code
@@ -189,25 +216,28 @@ def test_a_failure_is_one_problem_document_and_a_sentence(arguments: list[str], 
 
 
 @pytest.mark.parametrize("arguments", [["interval", "x"], ["demoo"], ["settle"], ["contest", "import"]])
-def test_a_wrong_call_exits_with_two(arguments: list[str]) -> None:
+def test_a_wrong_call_exits_with_two(mafl: Mafl, arguments: list[str]) -> None:
     done = mafl(*arguments, "--json")
     assert done.returncode == 2
     assert document(done)["code"] == "usage"
     assert "Usage: mafl" in done.stderr
 
 
-def test_an_operator_elsewhere_is_named_by_the_environment(tmp_path: Path) -> None:
+def test_an_operator_elsewhere_is_named_by_the_environment(
+    mafl: Mafl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Nobody listens at that port; the command says which address it tried, and not the token."""
-    elsewhere = {"MAFL_OPERATOR_URL": "http://127.0.0.1:9", "MAFL_OPERATOR_TOKEN": "mafl_op_secret"}
+    monkeypatch.setenv("MAFL_OPERATOR_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("MAFL_OPERATOR_TOKEN", "mafl_op_secret")
     started = time.monotonic()
-    done = mafl("status", "--json", env=elsewhere, cwd=tmp_path)
+    done = mafl("status", "--json", cwd=tmp_path)
     assert time.monotonic() - started < 10
     assert document(done)["code"] == "unreachable"
     assert "http://127.0.0.1:9" in done.stderr
     assert "mafl_op_secret" not in done.stderr + done.stdout
 
 
-def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(tmp_path: Path) -> None:
+def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(mafl: Mafl, tmp_path: Path) -> None:
     (tmp_path / "stack.json").write_text("{")
     done = mafl("contest", "list", "--state", str(tmp_path), "--json")
     assert document(done)["code"] == "state-unreadable"
@@ -222,7 +252,7 @@ def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(tmp_path: 
     ],
 )
 def test_a_season_that_cannot_be_played_is_refused_before_anything_starts(
-    arguments: list[str], said: str, tmp_path: Path
+    mafl: Mafl, arguments: list[str], said: str, tmp_path: Path
 ) -> None:
     done = mafl("demo", "--exit", "--free-ports", "--state", str(tmp_path / "state"), *arguments)
     assert done.returncode == 1
