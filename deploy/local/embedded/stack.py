@@ -135,7 +135,7 @@ class StackState:
 class Stack:
     """A running stack; use it as an async context manager, in a program's main thread.
 
-    Entering starts everything and returns when all processes are ready (about 3 s; 4 s with a new database).
+    Entering starts everything and returns when all processes are ready (5 s on two quiet cores).
     Raises `AlreadyRunning`, `PortTaken`, `ProcessFailed` (with the process's last log lines) or another
     `StackError`. SIGINT, SIGTERM and SIGHUP end it: `wait` returns, and anything else in the block is
     cancelled and the block raises `Interrupted`. A second signal kills what has not ended yet.

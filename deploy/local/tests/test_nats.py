@@ -173,6 +173,7 @@ def test_the_configuration_with_its_passwords_is_for_its_owner_only(server: Nats
     assert stat.S_IMODE((server.directory / "nats.conf").stat().st_mode) == 0o600
 
 
+@pytest.mark.rule("O4")
 async def test_acknowledged_messages_survive_a_kill_and_the_port_stays(tmp_path: Path) -> None:
     server = Nats(tmp_path)
     server.start()

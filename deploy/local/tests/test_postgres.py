@@ -115,6 +115,7 @@ def test_text_sorts_by_code_point_on_every_machine(server: Postgres) -> None:
     assert [row[0] for row in rows] == ["B", "a", "b", "é"]
 
 
+@pytest.mark.rule("O4")
 def test_committed_rows_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
     with Postgres(tmp_path) as postgres:
         postgres.create_service_database("kept", "secret")

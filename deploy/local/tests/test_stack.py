@@ -141,6 +141,7 @@ async def test_a_taken_port_is_named_with_the_option_that_changes_it(tmp_path: P
     assert not (tmp_path / "stack.json").exists()
 
 
+@pytest.mark.rule("O4")
 @pytest.mark.parametrize("name", sorted(NAMES))
 async def test_a_killed_process_is_started_again_and_the_stack_works_on(stack: Stack, name: str) -> None:
     before = stack.restarts[name]
@@ -162,6 +163,7 @@ async def test_killing_an_unknown_process_names_the_known_ones(stack: Stack) -> 
         stack.kill("board")
 
 
+@pytest.mark.rule("O4")
 async def test_a_request_during_a_restart_waits_for_the_service(stack: Stack) -> None:
     old = (await answer(stack)).json()["pid"]
     stack.kill("registry")
@@ -170,6 +172,7 @@ async def test_a_request_during_a_restart_waits_for_the_service(stack: Stack) ->
     assert reply.json()["pid"] != old
 
 
+@pytest.mark.rule("O4")
 async def test_a_service_whose_loop_spins_is_killed_and_started_again(tmp_path: Path) -> None:
     states: list[tuple[str, str]] = []
     patience = Patience(start=40, interval=0.2, answer=1, misses=3)
