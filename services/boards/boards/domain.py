@@ -174,7 +174,13 @@ class Verdict:
     winner: str | None
     overlapping: int
     compared: int
-    text: str
+    headline: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """Both in one: ``No winner: …``."""
+        return f"{self.headline}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,24 +307,34 @@ def _verdict(leader: Row | None, rows: Sequence[Row]) -> Verdict:
     overlapping = sum(OVERLAPS_LEADER in row.marks for row in rows)
     winner: str | None = None
     if not rows:
-        text = "No winner: nothing is settled yet."
+        reason = "Nothing is settled yet."
     elif leader is None:
-        text = "No winner: no row has the two settled weeks that an interval needs."
+        reason = "No row has the two settled weeks that an interval needs."
     elif others == 0:
-        text = f"No winner: {leader.name} is the only row with an interval."
+        reason = f"{leader.name} is the only row with an interval."
     elif overlapping:
-        text = (
-            f"No winner: {leader.name} has the highest mean, but the intervals of {overlapping} of the "
-            f"{others} other rows overlap its own."
-        )
+        reason = f"{leader.name} has the highest mean, but {_of_others(overlapping, others)} its own."
     elif leader.weeks < FEW_WEEKS:
-        text = (
-            f"No winner yet: {leader.name} has the highest mean and no interval overlaps its own, "
+        reason = (
+            f"{leader.name} has the highest mean and no interval overlaps its own, "
             f"but {leader.weeks} weeks are a small sample."
         )
     else:
         winner = leader.label
-        text = f"{leader.name} leads: no other row's interval reaches its own."
+        reason = "No other row's interval reaches the leader's."
     return Verdict(
-        leader=leader.label if leader else None, winner=winner, overlapping=overlapping, compared=others, text=text
+        leader=leader.label if leader else None,
+        winner=winner,
+        overlapping=overlapping,
+        compared=others,
+        headline=f"{leader.name} leads" if leader and winner else "No winner",
+        reason=reason,
     )
+
+
+def _of_others(overlapping: int, others: int) -> str:
+    if others == 1:
+        return "the interval of the other row overlaps"
+    if overlapping == 1:
+        return f"the interval of 1 of the {others} other rows overlaps"
+    return f"the intervals of {'all' if overlapping == others else f'{overlapping} of the'} {others} other rows overlap"

@@ -438,6 +438,14 @@ def _by_price(players: Iterable[Player]) -> list[Player]:
     return sorted(players, key=lambda player: (-player.price, player.name, player.player_id))
 
 
+def _by_position(players: Iterable[Player], roster: Sequence[Mapping[str, Any]]) -> list[Player]:
+    """In the roster's order of positions, dearest first."""
+    order = {position: place for place, slot in reversed(list(enumerate(roster))) for position in slot["positions"]}
+    return sorted(
+        _by_price(players), key=lambda player: min((order.get(at, 99) for at in player.positions), default=99)
+    )
+
+
 async def results(store: Store, name: str) -> Results:
     """A locked contest with its lineups, best first. Raises :class:`ContestUnknown`, :class:`ContestNotLocked`."""
     row = await _found(store, name)
@@ -470,7 +478,7 @@ async def results(store: Store, name: str) -> Results:
             settlement=settled.settlement,
             points=of_optimal["points"],
             price=of_optimal["price"],
-            players=tuple(_by_price(_player(players, player_id) for player_id in of_optimal["players"])),
+            players=tuple(_by_position((_player(players, one) for one in of_optimal["players"]), row.roster)),
         )
     return Results(
         contest=contest,
