@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from house.roster import FIELD, MODELS, Member
@@ -171,6 +172,32 @@ def operate(state: Path, *arguments: str) -> tuple[int, Any]:
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.rule("M1", "M2", "M3", "A10")
+def test_words_are_shown_of_claimed_agents_and_only_what_moderation_cleared(kept: Path) -> None:
+    public = json.loads((kept / "stack.json").read_text())["public_url"]
+    deadline = time.monotonic() + 60
+    reasons: dict[str, list[str | None]] = {"not checked yet": []}
+    # Moderation runs beside the lock, not before it: its last verdicts may still be on their way.
+    while any("not checked yet" in of_one for of_one in reasons.values()) or len(reasons) < 2:
+        assert time.monotonic() < deadline, reasons
+        lineups = httpx.get(f"{public}/api/v1/contests/2017-W01/lineups").json()["lineups"]
+        reasons = {
+            lineup["agent"]["name"]: [lineup["thesis"]["withheld"]]
+            + [pick[text]["withheld"] for pick in lineup["picks"] for text in ("rationale", "main_factor")]
+            for lineup in lineups
+        }
+        time.sleep(0.2)
+    playing = [member for member in FIELD if member.plays(1)]
+    claimed = {member.name: member for member in playing if member.owner is not None and member.claimed_from == 1}
+    assert len(reasons) == len(playing)
+    for name, withheld in reasons.items():
+        if name not in claimed:
+            assert name.startswith("unclaimed-")
+            assert set(withheld) == {"unclaimed"}
+        else:
+            assert sorted(filter(None, withheld)) == ["flagged"] * bool(claimed[name].aside), name
 
 
 @pytest.mark.rule("O1", "O3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -176,6 +177,37 @@ def test_the_cheapest_lineup_is_the_cheapest_of_all_that_exist(week: Week) -> No
     ]
     found = Market(slots, pool).cheapest()
     assert (found[0] if found else None) == min(totals, default=None)
+
+
+@pytest.mark.rule("C4")
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: f"{style.strategy}-{style.hunch}")
+def test_every_figure_in_a_rationale_is_the_players_own(style: Style) -> None:
+    """The sentences are read again and each figure compared with the pool and the results."""
+    week = pool_of(120)
+    checked = 0
+    for agent in ("a", "b", "c", "d"):
+        for pick in play(agent, style, week).picks:
+            player, text = pick.player, pick.rationale
+            past = week.past.get(player.player_id, ())
+            recent = past[-style.window :]
+            average = sum(recent) // len(recent) if recent else week.base_points(player)
+            share, value = f"{100 * player.price / week.cap:.1f}", f"{10 * average / player.price:.2f}"
+            said: dict[str, str] = {
+                r"takes ([\d.]+)% of the cap|costs ([\d.]+)% of the cap|is ([\d.]+)% of the cap": share,
+                r"price of ([\d,]+) takes": f"{player.price:,}",
+                r"averaged (-?[\d.]+) over|[Tt]railing average (-?[\d.]+) from": f"{average / 100:.1f}",
+                r"(-?[\d.]+) per 1,000 on the trailing average|recent form: (-?[\d.]+) per": value,
+                r"of this price in (\d+ of \d+ listings?)": f"{sum(is_good(one, player.price) for one in past)} of "
+                f"{len(past)} listing{'' if len(past) == 1 else 's'}",
+                r"(?:opponent is|against|plays) ([A-Z]+)[.;]": player.opponent,
+                r"oldest first: (.*?)\.(?: |$)": ", ".join(f"{one / 100:.1f}" for one in recent),
+                r"so price and position stand in: (-?[\d.]+) expected": f"{average / 100:.1f}",
+            }
+            for pattern, true in said.items():
+                for found in re.finditer(pattern, text):
+                    assert next(filter(None, found.groups())) == true, (pattern, text)
+                    checked += 1
+    assert checked > 60
 
 
 def test_two_agents_of_chance_differ_and_one_agent_repeats_itself() -> None:
