@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import psycopg
 from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -72,7 +73,7 @@ def unavailable(error: BaseException) -> bool:
 
     A statement that the database refused (a constraint, a type) is not of this kind.
     """
-    if isinstance(error, PoolTimeout | ConnectionError):
+    if isinstance(error, PoolTimeout | ConnectionError | psycopg.OperationalError | psycopg.InterfaceError):
         return True
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
