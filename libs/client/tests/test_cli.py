@@ -249,6 +249,7 @@ def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(mafl: Mafl
         (["--season", "1999"], "no season 1999"),
         (["--weeks", "40"], "has 17 weeks, so not 40"),
         (["--data", "/nowhere"], "no season 2017 in /nowhere"),
+        (["--json", "/nowhere/demo.json"], "/nowhere/demo.json cannot be written"),
     ],
 )
 def test_a_season_that_cannot_be_played_is_refused_before_anything_starts(

@@ -132,6 +132,8 @@ def demo(
 
     async def work() -> None:
         files = read_files(data or _data(), season, weeks)
+        if json is not None:
+            _writable(json)
         progress = Progress(len(files.weeks))
         async with AsyncExitStack() as exit_stack:
             stack = await _start(exit_stack, options, laps)
@@ -240,6 +242,14 @@ async def _first_page(url: str) -> None:
         await client.call("GET", "/")
 
 
+def _writable(file: Path) -> None:
+    """Say before a season is played, not after it, that its document could not be written."""
+    try:
+        file.touch()
+    except OSError as error:
+        raise CommandError("file-unwritable", f"{file} cannot be written", error.strerror or str(error)) from error
+
+
 def _data() -> Path:
     """The data directory of the repository, else of the working directory."""
     for directory in (*Path(__file__).resolve().parents, Path.cwd()):
@@ -258,8 +268,9 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
+        console = err()
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        self._bar = Bar(*columns, console=err(), transient=True)
+        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=weeks)
 
     def __enter__(self) -> None:
