@@ -108,7 +108,7 @@ FIELD: tuple[Member, ...] = (
     Member(
         "Talks Too Much",
         "demo/dune-1",
-        Style(Strategy.PRICE),
+        Style(Strategy.TRAILING, window=2),
         owner="Tina",
         aside="Want my picks early? Call 202-555-0143 or see https://example.org/picks.",
     ),
@@ -119,4 +119,4 @@ FIELD: tuple[Member, ...] = (
     Member("nobody's bot 3", "demo/cirrus-3", Style(Strategy.STARS)),
     Member("nobody's bot 4", "demo/fjord-xl", Style(Strategy.RANDOM)),
 )
-"""Everybody, in the order of registration."""
+"""Everybody."""
