@@ -6,10 +6,10 @@ import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse
 
 from boards import commands, documents, views
 from boards.domain import Kind
-from boards.draw import Memory
 from boards.store import Store
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 
@@ -20,54 +20,54 @@ MetricName = Annotated[str, Query(alias="metric", description="points (hundredth
 Season = Annotated[int | None, Query(description="a season's year; the newest one where it is left out")]
 
 
-def draw_of(runtime: Runtime) -> Memory:
-    """The draw of this process, which remembers what it has drawn."""
-    memory: Memory = runtime.state.setdefault("draw", Memory())
-    return memory
+def boards_of(runtime: Runtime) -> views.Boards:
+    """The boards as this process last made them."""
+    boards: views.Boards = runtime.state.setdefault("boards", views.Boards())
+    return boards
 
 
 @router.get("/boards/models")
 async def models(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
-) -> dict[str, Any]:
+) -> JSONResponse:
     """The model board; the control cohort is a table of its own."""
     chosen = views.metric_named(metric)
-    made = await views.board(Store(connection), Kind.MODEL, chosen, season, draw_of(runtime))
-    return documents.board_document(made)
+    made = await boards_of(runtime).get(Store(connection), Kind.MODEL, chosen, season)
+    return JSONResponse(documents.board_document(made))
 
 
 @router.get("/boards/agents")
 async def agents(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
-) -> dict[str, Any]:
+) -> JSONResponse:
     """The agent board: claimed agents by name."""
     chosen = views.metric_named(metric)
-    made = await views.board(Store(connection), Kind.AGENT, chosen, season, draw_of(runtime))
-    return documents.board_document(made)
+    made = await boards_of(runtime).get(Store(connection), Kind.AGENT, chosen, season)
+    return JSONResponse(documents.board_document(made))
 
 
 @router.get("/models/{model:path}")
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """A model's rows and weeks."""
-    return documents.model_history_document(await views.model(Store(connection), model, draw_of(runtime)))
+    return documents.model_history_document(await views.model(Store(connection), model, boards_of(runtime)))
 
 
 @router.get("/agents/{name}")
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """An agent's rows and locked lineups."""
-    return documents.agent_history_document(await views.agent(Store(connection), name, draw_of(runtime)))
+    return documents.agent_history_document(await views.agent(Store(connection), name, boards_of(runtime)))
 
 
 @router.get("/contests/{contest}/lineups")
-async def lineups(contest: str, connection: Connection) -> dict[str, Any]:
+async def lineups(contest: str, connection: Connection) -> JSONResponse:
     """The locked lineups of a contest; 409 before its lock."""
-    return documents.lineups_document(await views.results(Store(connection), contest))
+    return JSONResponse(documents.lineups_document(await views.results(Store(connection), contest)))
 
 
 @router.get("/contests/{contest}/results")
-async def results(contest: str, connection: Connection) -> dict[str, Any]:
+async def results(contest: str, connection: Connection) -> JSONResponse:
     """The scores of a contest, provisional until it is settled; 409 before its lock."""
-    return documents.results_document(await views.results(Store(connection), contest))
+    return JSONResponse(documents.results_document(await views.results(Store(connection), contest)))
 
 
 @router.get("/contests/{contest}/optimal")
@@ -79,7 +79,7 @@ async def optimal(contest: str, connection: Connection) -> dict[str, Any]:
 @operator.get("/digest")
 async def digest(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """SHA-256 of the canonical boards."""
-    return await documents.digest_document(Store(connection), draw_of(runtime))
+    return await documents.digest_document(Store(connection), views.Boards())
 
 
 @operator.post("/rebuild")
@@ -87,9 +87,9 @@ async def rebuild(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """Drop the boards and make them again from the record; readers see the old ones until it is done."""
     started = time.monotonic()
     store = Store(connection)
-    before = await documents.digest_document(store, draw_of(runtime))
+    before = await documents.digest_document(store, views.Boards())
     contests = await commands.rebuild(store)
-    after = await documents.digest_document(store, Memory())
+    after = await documents.digest_document(store, views.Boards())
     return {
         "contests": contests,
         "digest": after["digest"],

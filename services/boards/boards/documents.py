@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from boards.domain import AgentCard, Draw, Kind, Metric, Row, Table
+from boards.domain import AgentCard, Kind, Metric, Row, Table
 from boards.method import METHOD
 from boards.store import Store
 from boards.views import (
     AgentHistory,
     Board,
+    Boards,
     Contest,
     Lineup,
     ModelHistory,
@@ -19,7 +20,6 @@ from boards.views import (
     Player,
     Results,
     Text,
-    board,
 )
 from common.canonical import canonical_json, sha256_hex
 
@@ -80,16 +80,16 @@ def board_document(made: Board) -> dict[str, Any]:
     }
 
 
-async def digest_document(store: Store, draw: Draw) -> dict[str, Any]:
+async def digest_document(store: Store, boards: Boards) -> dict[str, Any]:
     """SHA-256 over the canonical JSON of both boards of every season by both metrics; no id and no time is in it."""
     seasons = await store.seasons()
-    boards = [
-        board_document(await board(store, kind, metric, season, draw))
+    made = [
+        board_document(await boards.get(store, kind, metric, season))
         for season in seasons
         for kind in (Kind.MODEL, Kind.AGENT)
         for metric in Metric
     ]
-    return {"digest": sha256_hex(canonical_json(boards)), "seasons": seasons, "boards": len(boards)}
+    return {"digest": sha256_hex(canonical_json(made)), "seasons": seasons, "boards": len(made)}
 
 
 def agent_document(card: AgentCard) -> dict[str, Any]:

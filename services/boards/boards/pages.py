@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.staticfiles import StaticFiles
 
 from boards import coverage, plot, views
-from boards.api import MetricName, Season, draw_of
+from boards.api import MetricName, Season, boards_of
 from boards.domain import Kind, Metric, Row, Withheld, is_handle
 from boards.method import METHOD
 from boards.store import Store
@@ -26,7 +27,8 @@ from common.points import as_points
 from common.problems import Problem
 from common.service import Connection, RuntimeOf
 
-LINEUPS_A_PAGE = 50
+LINEUPS_A_PAGE = 25
+ROWS_A_PAGE = 50
 _LEADERS = 5
 
 HEADERS = {
@@ -147,6 +149,30 @@ _TEMPLATES.globals.update(
 )
 
 
+Page = Annotated[int, Query(ge=1, le=1_000_000, description="a page of a long table")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Which part of a long table is shown."""
+
+    page: int
+    pages: int
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, rows: int, page: int, most: int) -> _Shown:
+        """The part on a page; the last one where there is no such page."""
+        pages = max(1, -(-rows // most))
+        page = min(page, pages)
+        return cls(page, pages, (page - 1) * most, min(page * most, rows))
+
+
+def _shown(made: views.Board, page: int) -> _Shown:
+    return _Shown.of(len(made.table.rows), page, ROWS_A_PAGE)
+
+
 def _render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
     return HTMLResponse(_TEMPLATES.get_template(template).render(**context), status, HEADERS)
 
@@ -178,8 +204,8 @@ router = APIRouter(route_class=_Page, include_in_schema=False, default_response_
 async def front(connection: Connection, runtime: RuntimeOf) -> Response:
     """Who leads, whether that means anything, and the week now."""
     store = Store(connection)
-    models = await views.board(store, Kind.MODEL, Metric.POINTS, None, draw_of(runtime))
-    agents = await views.board(store, Kind.AGENT, Metric.POINTS, None, draw_of(runtime))
+    models = await boards_of(runtime).get(store, Kind.MODEL, Metric.POINTS, None)
+    agents = await boards_of(runtime).get(store, Kind.AGENT, Metric.POINTS, None)
     contests = await views.contests(store)
     return _render(
         "front.html",
@@ -209,9 +235,7 @@ async def contests(connection: Connection, runtime: RuntimeOf) -> Response:
 
 
 @router.get("/contests/{contest}")
-async def contest(
-    contest: str, connection: Connection, runtime: RuntimeOf, page: Annotated[int, Query(ge=1, le=100_000)] = 1
-) -> Response:
+async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page: Page = 1) -> Response:
     """One contest: the pool and the countdown before its lock, lineups and scores after it."""
     store = Store(connection)
     found, pool = await views.pool(store, contest)
@@ -226,50 +250,46 @@ async def contest(
             ticking=not runtime.clock.replay and found.locks_at > now,
         )
     results = await views.results(store, contest)
-    pages = max(1, -(-len(results.lineups) // LINEUPS_A_PAGE))
-    page = min(page, pages)
     return _render(
         "contest.html",
         here="/contests",
         results=results,
         contest=results.contest,
-        lineups=results.lineups[(page - 1) * LINEUPS_A_PAGE : page * LINEUPS_A_PAGE],
-        page=page,
-        pages=pages,
+        shown=_Shown.of(len(results.lineups), page, LINEUPS_A_PAGE),
     )
 
 
 @router.get("/models")
 async def models(
-    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None, page: Page = 1
 ) -> Response:
     """The control cohort first, all models below."""
     chosen = views.metric_named(metric)
-    made = await views.board(Store(connection), Kind.MODEL, chosen, season, draw_of(runtime))
-    return _render("models.html", here="/models", board=made, metric=chosen)
+    made = await boards_of(runtime).get(Store(connection), Kind.MODEL, chosen, season)
+    return _render("models.html", here="/models", board=made, metric=chosen, shown=_shown(made, page))
 
 
 @router.get("/models/{model:path}")
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """One model's rows and weeks."""
-    history = await views.model(Store(connection), model, draw_of(runtime))
+    history = await views.model(Store(connection), model, boards_of(runtime))
     return _render("model.html", here="/models", history=history, chart=_chart_of_model(history))
 
 
 @router.get("/agents")
 async def agents(
-    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None, page: Page = 1
 ) -> Response:
     """The agent board."""
     chosen = views.metric_named(metric)
-    made = await views.board(Store(connection), Kind.AGENT, chosen, season, draw_of(runtime))
-    return _render("agents.html", here="/agents", board=made, metric=chosen)
+    made = await boards_of(runtime).get(Store(connection), Kind.AGENT, chosen, season)
+    return _render("agents.html", here="/agents", board=made, metric=chosen, shown=_shown(made, page))
 
 
 @router.get("/agents/{name}")
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """One agent's rows and weeks. A handle leads to the name once that is shown."""
-    history = await views.agent(Store(connection), name, draw_of(runtime))
+    history = await views.agent(Store(connection), name, boards_of(runtime))
     if history.card.shown != name and is_handle(name):
         return RedirectResponse(at("/agents/", history.card.shown), 302, HEADERS)
     return _render("agent.html", here="/agents", history=history, chart=_chart_of_agent(history))

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     delete,
@@ -34,6 +35,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     union_all,
 )
@@ -245,6 +247,26 @@ def _card(row: Record) -> AgentCard:
     )
 
 
+# Built once: there is one of each for every lineup, and building a statement costs more than sending it.
+_PROGRESS = (SETTLEMENTS.c.arrived, SETTLEMENTS.c.expected)
+_PUT_LINEUP = insert(LINEUPS).on_conflict_do_nothing()
+
+
+def _put_result() -> Any:
+    """Add a result, and count it where it is new."""
+    parameters = {column.name: bindparam(f"of_{column.name}", type_=column.type) for column in RESULTS.c}
+    added = insert(RESULTS).values(parameters).on_conflict_do_nothing().returning(RESULTS.c.lineup_id).cte("added")
+    counted = select(parameters["contest"], parameters["settlement"], func.count()).select_from(added)
+    statement = insert(SETTLEMENTS).from_select(["contest", "settlement", "arrived"], counted)
+    return statement.on_conflict_do_update(
+        index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement],
+        set_={"arrived": SETTLEMENTS.c.arrived + statement.excluded.arrived},
+    ).returning(*_PROGRESS)
+
+
+_PUT_RESULT = _put_result()
+
+
 class Store:
     """Every query of boards, on one transaction's connection."""
 
@@ -298,19 +320,19 @@ class Store:
 
     async def put_lineup(self, event: ev.LineupLocked) -> None:
         """Keep a locked lineup: picks and numbers."""
-        statement = insert(LINEUPS).values(
-            lineup_id=event.lineup_id,
-            contest=event.contest,
-            agent_id=event.agent_id,
-            revision=event.revision,
-            model=event.model,
+        values = {
+            "lineup_id": event.lineup_id,
+            "contest": event.contest,
+            "agent_id": event.agent_id,
+            "revision": event.revision,
+            "model": event.model,
             **_of_marks(event.marks),
-            picks=_dumped(event.picks),
-            total_price=event.total_price,
-            projected_score=event.projected_score,
-            confidence=event.confidence,
-        )
-        await self._connection.execute(statement.on_conflict_do_nothing())
+            "picks": _dumped(event.picks),
+            "total_price": event.total_price,
+            "projected_score": event.projected_score,
+            "confidence": event.confidence,
+        }
+        await self._connection.execute(_PUT_LINEUP, values)
 
     async def put_states(self, event: ev.ReasoningJudged, version: int) -> None:
         """Keep the newest state of each text, and drop a text that is no longer cleared."""
@@ -384,32 +406,19 @@ class Store:
 
     async def put_result(self, event: ev.LineupSettled) -> Progress:
         """Keep one lineup's result under its version; how much of that version is here now."""
-        added = (
-            insert(RESULTS)
-            .values(
-                contest=event.contest,
-                settlement=event.settlement,
-                lineup_id=event.lineup_id,
-                agent_id=event.agent_id,
-                model=event.model,
-                **_of_marks(event.marks),
-                points=event.points,
-                share=event.share,
-                regret=event.regret,
-                picks=_dumped(event.picks),
-            )
-            .on_conflict_do_nothing()
-            .returning(RESULTS.c.lineup_id)
-            .cte("added")
-        )
-        counted = select(literal(event.contest), literal(event.settlement), func.count()).select_from(added)
-        statement = insert(SETTLEMENTS).from_select(["contest", "settlement", "arrived"], counted)
-        return await self._progress(
-            statement.on_conflict_do_update(
-                index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement],
-                set_={"arrived": SETTLEMENTS.c.arrived + statement.excluded.arrived},
-            )
-        )
+        values = {
+            "contest": event.contest,
+            "settlement": event.settlement,
+            "lineup_id": event.lineup_id,
+            "agent_id": event.agent_id,
+            "model": event.model,
+            **_of_marks(event.marks),
+            "points": event.points,
+            "share": event.share,
+            "regret": event.regret,
+            "picks": _dumped(event.picks),
+        }
+        return await self._progress(_PUT_RESULT, {f"of_{name}": value for name, value in values.items()})
 
     async def put_week(self, event: ev.WeekSettled) -> Progress:
         """Keep what a settlement version says of its week; how much of that version is here now."""
@@ -426,11 +435,11 @@ class Store:
         return await self._progress(
             statement.on_conflict_do_update(
                 index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement], set_=values
-            )
+            ).returning(*_PROGRESS)
         )
 
-    async def _progress(self, statement: Any) -> Progress:
-        row = (await self._connection.execute(statement.returning(SETTLEMENTS.c.arrived, SETTLEMENTS.c.expected))).one()
+    async def _progress(self, statement: Any, values: dict[str, Any] | None = None) -> Progress:
+        row = (await self._connection.execute(statement, values)).one()
         return Progress(row.arrived, row.expected)
 
     async def _newest(self, table: Table, key: dict[str, Any], values: dict[str, Any], version: str) -> None:
@@ -520,6 +529,22 @@ class Store:
 
     # --- reading ----------------------------------------------------------------------------------
 
+    async def edition(self) -> tuple[int, ...]:
+        """Numbers that change whenever what the boards show changes: versions only grow, and rows only come."""
+        unsettled = LINEUPS.c.contest.not_in(select(SHOWN.c.contest))
+        numbers = (
+            select(func.count()).select_from(CONTESTS),
+            select(func.count()).select_from(LOCKS),
+            select(func.coalesce(func.sum(SHOWN.c.settlement), 0)),
+            select(func.count()).select_from(AGENTS),
+            select(func.coalesce(func.sum(AGENTS.c.version), 0)),
+            select(func.count()).select_from(AGENT_NAMES),
+            select(func.coalesce(func.sum(AGENT_NAMES.c.version), 0)),
+            select(func.count()).select_from(LINEUPS).where(unsettled),
+        )
+        row = (await self._connection.execute(select(*(number.scalar_subquery() for number in numbers)))).one()
+        return tuple(int(number) for number in row)
+
     async def seasons(self) -> list[int]:
         """Seasons that have a contest, newest first."""
         statement = select(CONTESTS.c.season).distinct().order_by(CONTESTS.c.season.desc())
@@ -541,12 +566,16 @@ class Store:
 
     async def agent_weeks(self, season: int) -> list[AgentWeeks]:
         """The agents on the agent board of a season: claimed now, name cleared, with a locked lineup in it."""
-        entered = exists().where(
-            LINEUPS.c.agent_id == AGENTS.c.agent_id,
-            LINEUPS.c.contest == LOCKS.c.contest,
-            LINEUPS.c.contest == CONTESTS.c.contest,
-            CONTESTS.c.season == season,
+        of_season = select(CONTESTS.c.contest).where(CONTESTS.c.season == season)
+        waiting = select(LINEUPS.c.agent_id).where(
+            LINEUPS.c.contest.in_(of_season),
+            LINEUPS.c.contest.in_(select(LOCKS.c.contest)),
+            LINEUPS.c.contest.not_in(select(SHOWN.c.contest)),
         )
+        settled = select(cast(ROW_WEEKS.c.key, PG_UUID(as_uuid=True))).where(
+            ROW_WEEKS.c.kind == Kind.AGENT.value, ROW_WEEKS.c.contest.in_(of_season)
+        )
+        entered = or_(AGENTS.c.agent_id.in_(waiting), AGENTS.c.agent_id.in_(settled))
         cards = {
             str(row.agent_id): _card(row)
             for row in await self._connection.execute(

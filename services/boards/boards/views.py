@@ -30,6 +30,7 @@ from boards.domain import (
     Kind,
     Metric,
     Row,
+    RowWeek,
     Table,
     Withheld,
     handle,
@@ -38,6 +39,7 @@ from boards.domain import (
     table,
     withheld,
 )
+from boards.draw import Memory
 from boards.store import Record, Store
 from common.problems import Problem
 
@@ -265,50 +267,73 @@ def metric_named(text: str) -> Metric:
         raise MetricUnknown(f"A board is made of {' or '.join(allowed)}.", value=text[:100], allowed=allowed) from None
 
 
-async def board(store: Store, kind: Kind, metric: Metric, season: int | None, draw: Draw) -> Board:
-    """The model board (``Kind.MODEL``) or the agent board of a season, by default the newest.
+class Boards:
+    """The boards as last made, and a draw that remembers its rows. One for each process.
 
-    Raises :class:`SeasonUnknown`. Where there is no season at all the board is empty.
+    A board is made again when the record has changed what it shows; a fresh ``Boards()`` makes everything anew.
     """
-    seasons = tuple(await store.seasons())
-    if season is not None and season not in seasons:
-        raise SeasonUnknown(f"No contest of {season} was opened.", season=season, seasons=list(seasons))
-    season = season if season is not None else (seasons[0] if seasons else None)
-    contests = tuple(await store.settled_contests(season)) if season is not None else ()
-    models: dict[str, str] = {}
-    cohort = made = table([], metric, draw)
-    if season is not None and kind is Kind.AGENT:
-        agents = await store.agent_weeks(season)
-        entrants = [(Kind.AGENT, agent.card.shown) for agent in agents]
-        roles = {label_of(Kind.AGENT, agent.card.shown): agent.card.marks for agent in agents}
-        models = {label_of(Kind.AGENT, agent.card.shown): agent.card.model or "" for agent in agents}
-        weeks = [week for agent in agents for week in agent.weeks]
-        made = await anyio.to_thread.run_sync(lambda: table(weeks, metric, draw, entrants=entrants, roles=roles))
-    elif season is not None:
+
+    def __init__(self) -> None:
+        self._draw: Draw = Memory()
+        self._made: dict[tuple[Kind, Metric, int | None], tuple[tuple[int, ...], Board]] = {}
+
+    async def get(self, store: Store, kind: Kind, metric: Metric, season: int | None = None) -> Board:
+        """The model board (``Kind.MODEL``) or the agent board of a season, by default the newest.
+
+        Raises :class:`SeasonUnknown`. Where there is no season at all the board is empty.
+        """
+        edition = await store.edition()
+        known = self._made.get((kind, metric, season))
+        if known is not None and known[0] == edition:
+            return known[1]
+        made = await self._make(store, kind, metric, season)
+        self._made[kind, metric, season] = (edition, made)
+        return made
+
+    async def _make(self, store: Store, kind: Kind, metric: Metric, season: int | None) -> Board:
+        seasons = tuple(await store.seasons())
+        if season is not None and season not in seasons:
+            raise SeasonUnknown(f"No contest of {season} was opened.", season=season, seasons=list(seasons))
+        season = season if season is not None else (seasons[0] if seasons else None)
+        contests = tuple(await store.settled_contests(season)) if season is not None else ()
+        empty = table([], metric, self._draw)
+        if season is None:
+            return Board(kind, metric, season, seasons, contests, empty, empty, {})
+        if kind is Kind.AGENT:
+            agents = await store.agent_weeks(season)
+            cards = {label_of(Kind.AGENT, agent.card.shown): agent.card for agent in agents}
+            made = await self._table(
+                [week for agent in agents for week in agent.weeks],
+                metric,
+                entrants=[(Kind.AGENT, card.shown) for card in cards.values()],
+                roles={label: card.marks for label, card in cards.items()},
+            )
+            models = {label: card.model or "" for label, card in cards.items()}
+            return Board(kind, metric, season, seasons, contests, made, empty, models)
         weeks = await store.model_weeks(season)
-        made = await anyio.to_thread.run_sync(
-            lambda: table([week for week in weeks if week.kind is Kind.MODEL], metric, draw)
-        )
-        cohort = await anyio.to_thread.run_sync(
-            lambda: table([week for week in weeks if week.kind is Kind.COHORT], metric, draw)
-        )
-    return Board(kind, metric, season, seasons, contests, made, cohort, models)
+        pooled = await self._table([week for week in weeks if week.kind is Kind.MODEL], metric)
+        cohort = await self._table([week for week in weeks if week.kind is Kind.COHORT], metric)
+        return Board(kind, metric, season, seasons, contests, pooled, cohort, {})
+
+    async def _table(self, weeks: Sequence[RowWeek], metric: Metric, **how: Any) -> Table:
+        # In a thread: the first draw of a process compiles, and a large one takes a while.
+        return await anyio.to_thread.run_sync(lambda: table(weeks, metric, self._draw, **how))
 
 
 async def _rows_labelled(
-    store: Store, kind: Kind, seasons: Iterable[int], draw: Draw, label: str, *, cohort: bool = False
+    store: Store, kind: Kind, seasons: Iterable[int], boards: Boards, label: str, *, cohort: bool = False
 ) -> dict[int, dict[Metric, Row]]:
     found: dict[int, dict[Metric, Row]] = {}
     for season in seasons:
         for metric in Metric:
-            made = await board(store, kind, metric, season, draw)
+            made = await boards.get(store, kind, metric, season)
             for row in (made.cohort if cohort else made.table).rows:
                 if row.label == label:
                     found.setdefault(season, {})[metric] = row
     return found
 
 
-async def agent(store: Store, name: str, draw: Draw) -> AgentHistory:
+async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
     """An agent by the name or the neutral handle that it is shown by. Raises :class:`AgentUnknown`.
 
     An unclaimed agent is not to be found by the name it chose, one with no locked lineup not at all.
@@ -336,11 +361,11 @@ async def agent(store: Store, name: str, draw: Draw) -> AgentHistory:
         for row in await store.lineups_of(card.agent_id)
     )
     seasons = sorted({entry.season for entry in entries}, reverse=True) if card.shown_by_name else []
-    rows = await _rows_labelled(store, Kind.AGENT, seasons, draw, label_of(Kind.AGENT, card.shown))
+    rows = await _rows_labelled(store, Kind.AGENT, seasons, boards, label_of(Kind.AGENT, card.shown))
     return AgentHistory(card, entries, rows)
 
 
-async def model(store: Store, name: str, draw: Draw) -> ModelHistory:
+async def model(store: Store, name: str, boards: Boards) -> ModelHistory:
     """A model by its name. Raises :class:`ModelUnknown` where no locked lineup carries it."""
     name = unicodedata.normalize("NFC", name)
     spellings = [known for known in await store.models() if unicodedata.normalize("NFC", known) == name]
@@ -363,8 +388,8 @@ async def model(store: Store, name: str, draw: Draw) -> ModelHistory:
     return ModelHistory(
         model=name,
         weeks=weeks,
-        rows=await _rows_labelled(store, Kind.MODEL, seasons, draw, label_of(Kind.MODEL, name)),
-        cohort_rows=await _rows_labelled(store, Kind.MODEL, seasons, draw, label_of(Kind.COHORT, name), cohort=True),
+        rows=await _rows_labelled(store, Kind.MODEL, seasons, boards, label_of(Kind.MODEL, name)),
+        cohort_rows=await _rows_labelled(store, Kind.MODEL, seasons, boards, label_of(Kind.COHORT, name), cohort=True),
     )
 
 
