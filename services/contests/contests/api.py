@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AwareDatetime, BaseModel
 
 from common.problems import InvalidRequest, Problem
+from common.requests import BearerKey, IdempotencyKey, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from contests import commands, documents, imports, rulesets
 from contests.commands import ContestUnknown, LineupMissing, instant
@@ -37,39 +38,6 @@ def _lineup_documentation() -> dict[str, Any]:
 
 
 _LINEUP = _lineup_documentation()
-
-
-class TooLarge(Problem):
-    status = 413
-    code = "body-too-large"
-    title = "The body is too large"
-
-
-async def _read(request: Request, most: int) -> bytes:
-    """The body, at most so many bytes. It is read before a connection is taken, however slowly it comes."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise TooLarge(f"The body may have {most} bytes.", headers={"Connection": "close"}, limit=most)
-    return bytes(body)
-
-
-def _bearer(authorization: Annotated[str, Header()] = "") -> str:
-    scheme, _, key = authorization.partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
-
-
-Key = Annotated[str, Depends(_bearer)]
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=255,
-        description="A random text, new for each new lineup: sent again with the same lineup it gets the first answer.",
-    ),
-]
 
 
 # --- for anyone ---------------------------------------------------------------------------------
@@ -154,11 +122,11 @@ async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse
 
 @router.post("/api/v1/contests/{contest_id}/lineups", status_code=201, openapi_extra=_LINEUP)
 async def submit(
-    contest_id: str, request: Request, runtime: RuntimeOf, key: Key, idempotency_key: IdempotencyKey = None
+    contest_id: str, request: Request, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
     """Submit a lineup: the agent's next revision. The last one before the lock counts."""
     try:
-        body = await _read(request, MAX_BODY)
+        body = await read_body(request, MAX_BODY)
 
         async def accept(store: Store, agent: Agent) -> dict[str, Any]:
             return documents.receipt(await commands.submit(runtime, contest_id, body, idempotency_key, store, agent))
@@ -172,9 +140,9 @@ async def submit(
 
 
 @router.post("/api/v1/contests/{contest_id}/lineups/check", openapi_extra=_LINEUP)
-async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: Key) -> JSONResponse:
+async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """The judgement that a submission would get now; nothing is stored."""
-    body = await _read(request, MAX_BODY)
+    body = await read_body(request, MAX_BODY)
 
     async def judge(store: Store, agent: Agent) -> dict[str, Any]:
         lineup, contest = await commands.check(runtime, store, contest_id, body)
@@ -184,7 +152,7 @@ async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: Key)
 
 
 @router.get("/api/v1/contests/{contest_id}/lineups/mine")
-async def mine(contest_id: str, runtime: RuntimeOf, key: Key) -> JSONResponse:
+async def mine(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """The agent's own lineup as it counts now: its last revision."""
 
     async def last(store: Store, agent: Agent) -> dict[str, Any]:
@@ -197,7 +165,7 @@ async def mine(contest_id: str, runtime: RuntimeOf, key: Key) -> JSONResponse:
 
 
 @router.get("/api/v1/contests/{contest_id}/lineups/mine/revisions")
-async def my_revisions(contest_id: str, runtime: RuntimeOf, key: Key) -> JSONResponse:
+async def my_revisions(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """Every revision of the agent's own lineup, the first one first."""
 
     async def all_of_them(store: Store, agent: Agent) -> list[dict[str, Any]]:
@@ -234,7 +202,7 @@ async def import_file(
     dry_run: bool = False,
 ) -> JSONResponse:
     """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing."""
-    content = await _read(request, imports.MAX_BYTES)
+    content = await read_body(request, imports.MAX_BYTES)
     if not content:
         raise InvalidRequest("The body is empty; send the file as it is.", violations=[])
     file = await commands.read_file(content, season, week, ruleset, days)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from common.problems import Problem
+from common.requests import BearerKey, IdempotencyKey, json_body, read_json
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from registry import commands, domain
 from registry.domain import Agent
@@ -28,24 +29,6 @@ operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_o
 _pages = Environment(
     loader=PackageLoader("registry"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-
-B = TypeVar("B", bound=BaseModel)
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=255,
-        description="A random text, new for each request and kept secret: for 24 hours it gets this answer again.",
-    ),
-]
-
-
-class TooLarge(Problem):
-    status = 413
-    code = "body-too-large"
-    title = "The body is too large"
 
 
 class AgentView(BaseModel):
@@ -113,38 +96,7 @@ def _operator_view(agent: Agent) -> OperatorAgentView:
     )
 
 
-async def _read(request: Request, kind: type[B]) -> B:
-    """The body as JSON of a kind; every fault of it is listed at once.
-
-    Raises ``RequestValidationError`` and ``TooLarge``.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            raise TooLarge(
-                f"The body may have {LARGEST_BODY} bytes.", headers={"Connection": "close"}, limit=LARGEST_BODY
-            )
-    try:
-        return kind.model_validate_json(bytes(body))
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None
-
-
-def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
-
-
-def _bearer(authorization: Annotated[str, Header()] = "") -> str:
-    scheme, _, key = authorization.partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
-
-
-Key = Annotated[str, Depends(_bearer)]
-
-
-@router.post("/api/v1/agents", status_code=201, openapi_extra=_body(domain.Registration))
+@router.post("/api/v1/agents", status_code=201, openapi_extra=json_body(domain.Registration))
 async def register(
     request: Request,
     response: Response,
@@ -156,7 +108,7 @@ async def register(
     try:
         issued = await commands.register(
             Store(connection),
-            await _read(request, domain.Registration),
+            await read_json(request, domain.Registration, LARGEST_BODY),
             idempotency_key=idempotency_key,
             now=await runtime.clock.now(connection),
         )
@@ -174,18 +126,18 @@ async def register(
 
 
 @router.get("/api/v1/agents/me")
-async def me(response: Response, connection: Connection, key: Key) -> AgentView:
+async def me(response: Response, connection: Connection, key: BearerKey) -> AgentView:
     """The agent whose key is presented."""
     response.headers.update(_PRIVATE)
     return _view(await commands.authenticated(Store(connection), key))
 
 
-@router.patch("/api/v1/agents/me", openapi_extra=_body(domain.Change))
-async def change_me(request: Request, response: Response, connection: Connection, key: Key) -> AgentView:
+@router.patch("/api/v1/agents/me", openapi_extra=json_body(domain.Change))
+async def change_me(request: Request, response: Response, connection: Connection, key: BearerKey) -> AgentView:
     """Change model, description, harness or provider; ``null`` removes one of the last three. Past results stay."""
     await commands.authenticated(Store(connection), key)
     response.headers.update(_PRIVATE)
-    return _view(await commands.change(Store(connection), key, await _read(request, domain.Change)))
+    return _view(await commands.change(Store(connection), key, await read_json(request, domain.Change, LARGEST_BODY)))
 
 
 @router.post("/api/v1/agents/me/key")
@@ -193,7 +145,7 @@ async def new_key(
     response: Response,
     connection: Connection,
     runtime: RuntimeOf,
-    key: Key,
+    key: BearerKey,
     idempotency_key: IdempotencyKey = None,
 ) -> KeyAnswer:
     """A new key; the one presented is dead from now on."""
@@ -239,10 +191,10 @@ async def agents(
     return AgentList(agents=[_operator_view(agent) for agent in await Store(connection).agents(name_key=wanted)])
 
 
-@operator.post("/agents/{agent_id}/claim", openapi_extra=_body(domain.Claim))
+@operator.post("/agents/{agent_id}/claim", openapi_extra=json_body(domain.Claim))
 async def claim(agent_id: UUID, request: Request, connection: Connection, runtime: RuntimeOf) -> OperatorAgentView:
     """Claim an agent for an owner by the operator's word; MAFL's own agents are claimed by the owner ``house``."""
-    wanted = await _read(request, domain.Claim)
+    wanted = await read_json(request, domain.Claim, LARGEST_BODY)
     now = await runtime.clock.now(connection)
     return _operator_view(await commands.claim(Store(connection), agent_id, wanted, now=now))
 
@@ -253,10 +205,12 @@ async def release(agent_id: UUID, connection: Connection) -> OperatorAgentView:
     return _operator_view(await commands.release(Store(connection), agent_id))
 
 
-@operator.put("/agents/{agent_id}/marks", openapi_extra=_body(domain.MarkSet))
+@operator.put("/agents/{agent_id}/marks", openapi_extra=json_body(domain.MarkSet))
 async def marks(agent_id: UUID, request: Request, connection: Connection) -> OperatorAgentView:
     """Set all marks; ``cohort`` and ``reference`` set ``house`` too."""
-    return _operator_view(await commands.set_marks(Store(connection), agent_id, await _read(request, domain.MarkSet)))
+    return _operator_view(
+        await commands.set_marks(Store(connection), agent_id, await read_json(request, domain.MarkSet, LARGEST_BODY))
+    )
 
 
 async def agent_by_key(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, StringConstraints
 
 from common import events as ev
-from common.problems import NotFound, Problem
+from common.problems import NotFound
+from common.requests import read_body
 from common.service import Connection, RuntimeOf, operator_only
 from settlement import commands
 from settlement.store import Settled, Store
@@ -24,12 +25,6 @@ operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_o
 Contest = Annotated[str, Path(max_length=40, examples=["2017-W04"])]
 Season = Annotated[int | None, Query(ge=1920, le=2200, description="Only rows of this season")]
 WeekOf = Annotated[int | None, Query(ge=1, le=30, description="Only rows of this week")]
-
-
-class TooLarge(Problem):
-    status = 413
-    code = "body-too-large"
-    title = "The body is too large"
 
 
 class ContestReport(BaseModel):
@@ -121,8 +116,9 @@ async def import_statistics(
     request: Request, runtime: RuntimeOf, season: Season = None, week: WeekOf = None, final: bool = False
 ) -> ImportReport:
     """Import statistics: the body is CSV, gzip or plain. All of it or, where a row is bad, nothing."""
+    body = await read_body(request, LARGEST_BODY, "Send it packed, or a week at a time.")
     report = await commands.import_statistics(
-        runtime.database, runtime.clock, await _body(request), season=season, week=week, final=final
+        runtime.database, runtime.clock, body, season=season, week=week, final=final
     )
     return ImportReport.model_validate(report)
 
@@ -173,12 +169,3 @@ async def settlement(
 
 def _version(settled: Settled) -> dict[str, Any]:
     return {name: getattr(settled, name) for name in SettlementView.model_fields}
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            raise TooLarge(f"The body is larger than {LARGEST_BODY >> 20} MiB; send it packed, or a week at a time.")
-    return bytes(body)

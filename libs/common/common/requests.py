@@ -1,0 +1,71 @@
+"""What routes read off a request: a bounded body, the caller's key, the key that makes a retry safe."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Header, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from common.problems import Problem
+
+B = TypeVar("B", bound=BaseModel)
+
+
+class TooLarge(Problem):
+    status = 413
+    code = "body-too-large"
+    title = "The body is too large"
+
+
+async def read_body(request: Request, most: int, advice: str = "") -> bytes:
+    """The body, at most ``most`` bytes. Raises :class:`TooLarge` as soon as it is longer.
+
+    Call it before a connection of the database is taken, however slowly the body comes.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            detail = f"The body may have {most} bytes. {advice}".strip()
+            raise TooLarge(detail, headers={"Connection": "close"}, limit=most)
+    return bytes(body)
+
+
+async def read_json(request: Request, kind: type[B], most: int) -> B:
+    """The body as JSON of a kind, parsed once, straight from its bytes.
+
+    Raises :class:`TooLarge`, and ``RequestValidationError`` with every fault at once.
+    """
+    body = await read_body(request, most)
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None
+
+
+def json_body(kind: type[BaseModel]) -> dict[str, Any]:
+    """``openapi_extra`` of a route that reads its body with :func:`read_json`."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
+
+
+def _bearer(authorization: Annotated[str, Header()] = "") -> str:
+    scheme, _, key = authorization.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+BearerKey = Annotated[str, Depends(_bearer)]
+"""The key of ``Authorization: Bearer <key>``; empty where there is none."""
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="A random text, new for each new request and kept secret: sent again with the same body it "
+        "gets the first answer, and nothing is done twice.",
+    ),
+]
