@@ -52,7 +52,7 @@ async def model(model: str, connection: Connection, runtime: RuntimeOf) -> dict[
     return documents.model_history_document(await views.model(Store(connection), model, boards_of(runtime)))
 
 
-@router.get("/agents/{name}")
+@router.get("/agents/{name:path}")
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """An agent's rows and locked lineups."""
     return documents.agent_history_document(await views.agent(Store(connection), name, boards_of(runtime)))

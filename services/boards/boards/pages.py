@@ -286,7 +286,7 @@ async def agents(
     return _render("agents.html", here="/agents", board=made, metric=chosen, shown=_shown(made, page))
 
 
-@router.get("/agents/{name}")
+@router.get("/agents/{name:path}")
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """One agent's rows and weeks. A handle leads to the name once that is shown."""
     history = await views.agent(Store(connection), name, boards_of(runtime))

@@ -1,0 +1,195 @@
+"""The pages: what they may load, what they escape, how they bear the worst input."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from boards.domain import handle
+from boards.plot import Scale, scale_over, weekly
+from common import events as ev
+
+PAGES = ("/", "/contests", "/models", "/agents", "/method", "/rules")
+VOID = {"meta", "link", "img", "br"}
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed out of order or never."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.attributes = []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += [name for name, _ in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+
+def checked(answer):
+    parser = Balanced()
+    parser.feed(answer.text)
+    assert parser.open == []
+    assert "style" not in parser.attributes, "the policy forbids inline style"
+    assert not [name for name in parser.attributes if name.startswith("on")]
+    return answer.text
+
+
+async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(start, script, tell):
+    agent = script.Agent("alice", "m")
+    async with start("boards") as service:
+        await tell(service, [*agent.told(), *script.Week(1).told([agent])])
+        for path in (*PAGES, "/contests/2017-W01", "/agents/alice", "/models/m", "/agents/nobody"):
+            answer = await service.client.get(path)
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            page = checked(answer)
+            assert re.findall(r'(?:src|href)="(?:https?:)?//', page) == []
+            assert '<html lang="en">' in page
+            assert page.count("<h1") == 1
+        for name in ("style.css", "countdown.js", "mark.svg"):
+            assert (await service.client.get(f"/static/{name}")).status_code == 200
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "نص من اليمين",
+    "a/b?c#d",
+    "W" * 32,
+    "{{ 7 * 7 }}",
+]
+
+
+async def test_the_worst_names_and_words_are_shown_as_the_text_they_are(start, script, tell):
+    agents = [script.Agent(name, f"vendor/{name}") for name in HOSTILE]
+    week = script.Week(1)
+    async with start("boards") as service:
+        await tell(service, [pair for agent in agents for pair in agent.told()])
+        for number in (1, 2):
+            await tell(service, script.Week(number).told(agents))
+        for path in ("/", "/models", "/agents", f"/contests/{week.contest}"):
+            page = checked(await service.client.get(path))
+            assert "<script>alert" not in page
+            assert "<img src=x" not in page
+            assert "{{ 7 * 7 }}" in page or path == "/"
+        board = (await service.client.get("/agents")).text
+        for agent in agents:
+            link = re.search(rf'href="(/agents/[^"]+)" title="agent:{re.escape(_escaped(agent.name))}"', board)
+            assert link is not None, agent.name
+            assert (await service.client.get(link.group(1))).status_code == 200, agent.name
+            assert (await service.client.get("/api/v1" + link.group(1))).json()["agent"]["name"] == agent.name
+        models = (await service.client.get("/models")).text
+        for agent in agents:
+            link = re.search(rf'href="(/models/[^"]+)" title="model:{re.escape(_escaped(agent.model))}"', models)
+            assert link is not None
+            assert (await service.client.get(link.group(1))).status_code == 200, agent.model
+
+
+def _escaped(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
+
+
+async def test_a_pool_of_five_hundred_players_and_a_contest_without_entries_have_pages(start, script, tell):
+    week, large = script.Week(1), script.Week(2, players_a_position=100)
+    async with start("boards") as service:
+        await tell(service, [*week.told([]), (large.opened(), 1)])
+        empty = checked(await service.client.get(f"/contests/{week.contest}"))
+        assert "Nobody entered." in empty
+        opened = await service.client.get(f"/contests/{large.contest}")
+        assert checked(opened).count('<th scope="row"><bdi>') == 500
+        assert len(opened.content) < 100_000
+        for path in PAGES:
+            checked(await service.client.get(path))
+        results = (await service.client.get(f"/api/v1/contests/{week.contest}/results")).json()
+        assert (results["state"], results["lineups"]) == ("final", [])
+
+
+async def test_long_tables_come_in_pages_and_stay_small(start, script, tell):
+    agents = [script.Agent(f"agent-{number:03}", f"vendor/model-{number}") for number in range(120)]
+    async with start("boards") as service:
+        await tell(service, [pair for agent in agents for pair in agent.told()], batch=256)
+        for number in (1, 2):
+            await tell(service, script.Week(number).told(agents), batch=256)
+        seen = set()
+        for page in (1, 2, 3):
+            for path in (f"/agents?page={page}", f"/models?page={page}", f"/contests/2017-W01?page={page}"):
+                answer = await service.client.get(path)
+                assert len(answer.content) < 100_000, path
+                if path.startswith("/agents"):
+                    seen |= set(re.findall(r'title="agent:([^"]+)"', checked(answer)))
+        assert seen == {agent.name for agent in agents}
+        assert "page 3 of 3" in (await service.client.get("/agents?page=99")).text
+        assert (await service.client.get("/agents?page=0")).status_code == 422
+
+
+async def test_an_agent_of_zero_settled_weeks_has_a_page_and_a_handle_leads_to_the_name_once_claimed(
+    start, script, tell
+):
+    agent, week = script.Agent("alice", "m", claimed=False), script.Week(1)
+    neutral = handle(agent.id)
+    async with start("boards") as service:
+        await tell(service, [*agent.told(), (week.opened(), 1), (week.locked(1), 2), (week.lineup(agent), 1)])
+        page = checked(await service.client.get(f"/agents/{neutral}"))
+        assert "Nobody has claimed this agent" in page
+        await tell(service, [(agent.state(ev.AgentClaimed, claimed=True), 2)])
+        answer = await service.client.get(f"/agents/{neutral}")
+        assert (answer.status_code, answer.headers["location"]) == (302, "/agents/alice")
+        checked(await service.client.get("/agents/alice"))
+
+
+async def test_a_missing_page_is_a_page_for_people_with_the_right_status(start):
+    async with start("boards") as service:
+        for path, status in (
+            ("/contests/2031-W09", 404),
+            ("/agents/x", 404),
+            ("/models/x/y", 404),
+            ("/models?metric=x", 422),
+        ):
+            answer = await service.client.get(path)
+            assert answer.status_code == status
+            assert answer.headers["content-type"].startswith("text/html")
+            checked(answer)
+
+
+def test_ticks_are_round_and_inside_the_scale():
+    scale = Scale(9_700.0, 14_400.0)
+    assert [tick.value for tick in scale.ticks()] == [10_000, 11_000, 12_000, 13_000, 14_000]
+    assert scale_over([5.0, 5.0]).low < 5.0 < scale_over([5.0, 5.0]).high
+    assert scale_over([]) is None
+    assert weekly([(None, 3), (5, None)], Scale(0, 10))[0] is None
+
+
+@pytest.mark.rule("O3")
+async def test_metrics_tell_how_many_weeks_wait_for_results(start, script, tell):
+    agents, week = [script.Agent("alice", "m"), script.Agent("bob", "m")], script.Week(1)
+    async with start("boards") as service:
+        for event in week.results(agents)[1:]:
+            await service.publish(event)
+        await service.settle()
+        await _until(service, "mafl_boards_incomplete_weeks 1.0")
+        await service.publish(week.results(agents)[0])
+        await service.settle()
+        await _until(service, "mafl_boards_incomplete_weeks 0.0")
+        await _until(service, "mafl_boards_switched_total 1.0")
+
+
+async def _until(service, line):
+    for _ in range(200):
+        if line in (await service.client.get("/metrics")).text:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{line} did not come")
