@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel
 
 from common.problems import Problem
-from common.requests import BearerKey, IdempotencyKey, json_body, read_json
+from common.requests import BearerKey, IdempotencyKey, json_body, parsed
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from registry import commands, domain
 from registry.domain import Agent
@@ -98,7 +97,7 @@ def _operator_view(agent: Agent) -> OperatorAgentView:
 
 @router.post("/api/v1/agents", status_code=201, openapi_extra=json_body(domain.Registration))
 async def register(
-    request: Request,
+    wanted: Annotated[domain.Registration, parsed(domain.Registration, LARGEST_BODY)],
     response: Response,
     connection: Connection,
     runtime: RuntimeOf,
@@ -108,11 +107,11 @@ async def register(
     try:
         issued = await commands.register(
             Store(connection),
-            await read_json(request, domain.Registration, LARGEST_BODY),
+            wanted,
             idempotency_key=idempotency_key,
             now=await runtime.clock.now(connection),
         )
-    except (Problem, RequestValidationError):
+    except Problem:
         runtime.metrics.registrations.labels("refused").inc()
         raise
     runtime.metrics.registrations.labels("replayed" if issued.replayed else "created").inc()
@@ -132,12 +131,22 @@ async def me(response: Response, connection: Connection, key: BearerKey) -> Agen
     return _view(await commands.authenticated(Store(connection), key))
 
 
+async def _known(runtime: RuntimeOf, key: BearerKey) -> str:
+    async with runtime.database.transaction() as connection:
+        await commands.authenticated(Store(connection), key)
+    return key
+
+
 @router.patch("/api/v1/agents/me", openapi_extra=json_body(domain.Change))
-async def change_me(request: Request, response: Response, connection: Connection, key: BearerKey) -> AgentView:
+async def change_me(
+    key: Annotated[str, Depends(_known)],
+    wanted: Annotated[domain.Change, parsed(domain.Change, LARGEST_BODY)],
+    response: Response,
+    connection: Connection,
+) -> AgentView:
     """Change model, description, harness or provider; ``null`` removes one of the last three. Past results stay."""
-    await commands.authenticated(Store(connection), key)
     response.headers.update(_PRIVATE)
-    return _view(await commands.change(Store(connection), key, await read_json(request, domain.Change, LARGEST_BODY)))
+    return _view(await commands.change(Store(connection), key, wanted))
 
 
 @router.post("/api/v1/agents/me/key")
@@ -192,9 +201,13 @@ async def agents(
 
 
 @operator.post("/agents/{agent_id}/claim", openapi_extra=json_body(domain.Claim))
-async def claim(agent_id: UUID, request: Request, connection: Connection, runtime: RuntimeOf) -> OperatorAgentView:
+async def claim(
+    agent_id: UUID,
+    wanted: Annotated[domain.Claim, parsed(domain.Claim, LARGEST_BODY)],
+    connection: Connection,
+    runtime: RuntimeOf,
+) -> OperatorAgentView:
     """Claim an agent for an owner by the operator's word; MAFL's own agents are claimed by the owner ``house``."""
-    wanted = await read_json(request, domain.Claim, LARGEST_BODY)
     now = await runtime.clock.now(connection)
     return _operator_view(await commands.claim(Store(connection), agent_id, wanted, now=now))
 
@@ -206,11 +219,11 @@ async def release(agent_id: UUID, connection: Connection) -> OperatorAgentView:
 
 
 @operator.put("/agents/{agent_id}/marks", openapi_extra=json_body(domain.MarkSet))
-async def marks(agent_id: UUID, request: Request, connection: Connection) -> OperatorAgentView:
+async def marks(
+    agent_id: UUID, wanted: Annotated[domain.MarkSet, parsed(domain.MarkSet, LARGEST_BODY)], connection: Connection
+) -> OperatorAgentView:
     """Set all marks; ``cohort`` and ``reference`` set ``house`` too."""
-    return _operator_view(
-        await commands.set_marks(Store(connection), agent_id, await read_json(request, domain.MarkSet, LARGEST_BODY))
-    )
+    return _operator_view(await commands.set_marks(Store(connection), agent_id, wanted))
 
 
 async def agent_by_key(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:
