@@ -46,6 +46,32 @@ WHY_WITHHELD = {
     Withheld.NOT_CHECKED: "moderation has not cleared this text yet",
 }
 
+STATISTICS = {
+    "pass_yds": "Passing yards",
+    "pass_td": "Passing touchdown",
+    "pass_int": "Interception thrown",
+    "pass_2pt": "Passing two-point conversion",
+    "rush_yds": "Rushing yards",
+    "rush_td": "Rushing touchdown",
+    "rush_2pt": "Rushing two-point conversion",
+    "rec": "Reception",
+    "rec_yds": "Receiving yards",
+    "rec_td": "Receiving touchdown",
+    "rec_2pt": "Receiving two-point conversion",
+    "fum_lost": "Fumble lost",
+    "ret_td": "Return touchdown",
+    "off_fum_rec_td": "Own fumble recovered for a touchdown",
+    "dst_sacks": "Defence: sack",
+    "dst_int": "Defence: interception",
+    "dst_fum_rec": "Defence: fumble recovered",
+    "dst_td": "Defence: touchdown",
+    "dst_safety": "Defence: safety",
+    "dst_blk": "Defence: kick blocked",
+    "dst_2pt_ret": "Defence: conversion returned",
+    "dst_points_allowed": "Defence: points allowed",
+}
+"""What the statistics are called on the rules page; one that is not here is shown by its own name."""
+
 _STATIC = files("boards") / "static"
 _VECTORS = json.loads((files("boards") / "interval_draw.json").read_text("utf-8"))
 
@@ -107,6 +133,11 @@ def left(until: datetime, now: datetime) -> str:
     return f"in {minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"in {max(minutes, 1)} min"
 
 
+def statistic(name: str) -> str:
+    """A statistic's name for people."""
+    return STATISTICS.get(name, name.replace("_", " "))
+
+
 def at(path: str, *names: str) -> str:
     """A link with names in it, each quoted; a model keeps its slashes."""
     return path + "/".join(quote(name, safe="/" if path.endswith("/models/") else "") for name in names)
@@ -132,7 +163,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters.update(points=points, share=share, price=price, moment=moment)
+_TEMPLATES.filters.update(points=points, share=share, price=price, moment=moment, statistic=statistic)
 _TEMPLATES.globals.update(
     reading=reading,
     tick=tick,

@@ -83,7 +83,7 @@ async def test_the_rules_page_says_why_there_are_no_prizes_and_shows_the_contest
         "FLEX",
         "RB, WR, TE",
         "test-1",
-        "pass yds, 300 or more",
-        "dst points allowed, at most 0",
+        "Passing yards, 300 or more",
+        "points allowed, at most 0",
     ):
         assert expected in page
