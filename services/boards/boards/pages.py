@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -226,12 +227,13 @@ class _Page(APIRoute):
 
 
 router = APIRouter(route_class=_Page, include_in_schema=False, default_response_class=HTMLResponse)
+_page = partial(router.api_route, methods=["GET", "HEAD"])
 
 
 # --- pages ----------------------------------------------------------------------------------------
 
 
-@router.get("/")
+@_page("/")
 async def front(connection: Connection, runtime: RuntimeOf) -> Response:
     """Who leads, whether that means anything, and the week now."""
     store = Store(connection)
@@ -258,14 +260,14 @@ def _week_now(contests: list[views.Contest]) -> views.Contest | None:
     return contests[0] if contests else None
 
 
-@router.get("/contests")
+@_page("/contests")
 async def contests(connection: Connection, runtime: RuntimeOf) -> Response:
     """Every contest, newest first."""
     found = await views.contests(Store(connection))
     return _render("contests.html", here="/contests", contests=found, now=await runtime.clock.now(connection))
 
 
-@router.get("/contests/{contest}")
+@_page("/contests/{contest}")
 async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page: Page = 1) -> Response:
     """One contest: the pool and the countdown before its lock, lineups and scores after it."""
     store = Store(connection)
@@ -290,7 +292,7 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
     )
 
 
-@router.get("/models")
+@_page("/models")
 async def models(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None, page: Page = 1
 ) -> Response:
@@ -300,14 +302,14 @@ async def models(
     return _render("models.html", here="/models", board=made, metric=chosen, shown=_shown(made, page))
 
 
-@router.get("/models/{model:path}")
+@_page("/models/{model:path}")
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """One model's rows and weeks."""
     history = await views.model(Store(connection), model, boards_of(runtime))
     return _render("model.html", here="/models", history=history, chart=_chart_of_model(history))
 
 
-@router.get("/agents")
+@_page("/agents")
 async def agents(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None, page: Page = 1
 ) -> Response:
@@ -317,7 +319,7 @@ async def agents(
     return _render("agents.html", here="/agents", board=made, metric=chosen, shown=_shown(made, page))
 
 
-@router.get("/agents/{name:path}")
+@_page("/agents/{name:path}")
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """One agent's rows and weeks. A handle leads to the name once that is shown."""
     history = await views.agent(Store(connection), name, boards_of(runtime))
@@ -326,7 +328,7 @@ async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Respon
     return _render("agent.html", here="/agents", history=history, chart=_chart_of_agent(history))
 
 
-@router.get("/method")
+@_page("/method")
 async def method() -> Response:
     """What the numbers mean."""
     return _render(
@@ -334,7 +336,7 @@ async def method() -> Response:
     )
 
 
-@router.get("/rules")
+@_page("/rules")
 async def rules(connection: Connection) -> Response:
     """Roster, cap and scoring of the newest contest, from that contest's own data."""
     return _render("rules.html", here="/rules", rules=await Store(connection).rules())

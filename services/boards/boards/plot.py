@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from boards.domain import Row, Table
+from boards.domain import Row
 
 _MARGIN = 0.06
 
@@ -48,16 +48,9 @@ def scale_over(values: Sequence[float]) -> Scale | None:
     return Scale(low - room, high + room)
 
 
-def scale_of(*tables: Table) -> Scale | None:
-    """One scale for all intervals of some tables."""
-    ends = [
-        end
-        for table in tables
-        for row in table.rows
-        for end in (row.interval.low, row.interval.high)
-        if end is not None
-    ]
-    return scale_over(ends)
+def scale_of(rows: Iterable[Row]) -> Scale | None:
+    """One scale for the intervals of some rows; ``None`` where none has one."""
+    return scale_over([end for row in rows for end in (row.interval.low, row.interval.high) if end is not None])
 
 
 @dataclass(frozen=True, slots=True)

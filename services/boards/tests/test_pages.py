@@ -60,6 +60,8 @@ async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(s
             assert re.findall(r'(?:src|href)="(?:https?:)?//', page) == []
             assert '<html lang="en">' in page
             assert page.count("<h1") == 1
+            head = await service.client.head(path)
+            assert (head.status_code, head.headers["content-type"]) == (answer.status_code, "text/html; charset=utf-8")
         for name in ("style.css", "countdown.js", "mark.svg"):
             assert (await service.client.get(f"/static/{name}")).status_code == 200
 
