@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Any
 
 import rfc8785
@@ -19,3 +20,8 @@ def canonical_json(value: Any) -> bytes:
 def sha256_hex(data: bytes) -> str:
     """SHA-256 as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def instant(at: datetime) -> str:
+    """An aware time as every answer writes it: ISO 8601 in UTC, ending in ``Z``."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

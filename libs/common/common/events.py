@@ -366,6 +366,20 @@ class AgentNameJudged(Event):
         return f"agent-name/{self.agent_id}"
 
 
+class ModelJudged(Event):
+    """What moderation says of a model label; a label that is not cleared is not shown."""
+
+    name: ClassVar[str] = "model.judged"
+    owner: ClassVar[str] = "moderation"
+    stream: ClassVar[str] = "MODERATION"
+
+    model: str
+    state: State
+
+    def aggregate(self) -> str:
+        return f"model/{self.model}"
+
+
 # --- settlement ---------------------------------------------------------------------------------
 
 
@@ -384,7 +398,11 @@ class LineupPoints(Part):
 
 
 class ScoresUpdated(Event):
-    """Provisional scores of a locked contest while its games are played. ``sequence`` grows by one each time."""
+    """Provisional scores of a locked contest while its games are played. ``sequence`` grows by one each time.
+
+    A large contest's scores come in several events of one sequence: ``part`` of ``parts``, each with its own
+    lineups; the first carries the players.
+    """
 
     name: ClassVar[str] = "scores.updated"
     owner: ClassVar[str] = "settlement"
@@ -392,6 +410,8 @@ class ScoresUpdated(Event):
 
     contest: str
     sequence: int
+    part: Annotated[int, Field(ge=1)] = 1
+    parts: Annotated[int, Field(ge=1)] = 1
     players: tuple[PlayerPoints, ...]
     lineups: tuple[LineupPoints, ...]
 
@@ -481,6 +501,7 @@ EVENTS: tuple[type[Event], ...] = (
     ReasoningJudged,
     ReasoningReleased,
     AgentNameJudged,
+    ModelJudged,
     ScoresUpdated,
     LineupSettled,
     WeekSettled,

@@ -49,6 +49,12 @@ class Handlers:
 
         return register
 
+    def copy(self) -> Handlers:
+        """The same table, to which more can be added without changing this one."""
+        other = Handlers()
+        other._table = dict(self._table)
+        return other
+
     def __contains__(self, event: type[Event]) -> bool:
         return event in self._table
 

@@ -47,7 +47,7 @@ class Metrics:
             "mafl_consumer_broken", "1 while a durable cannot be read", ["stream"], registry=registry
         )
         self.loop_delay_seconds = Gauge(
-            "mafl_loop_delay_seconds", "How late the event loop ran its last one-second timer", registry=registry
+            "mafl_loop_delay_seconds", "How late the event loop ran its last two-second timer", registry=registry
         )
         self.task_failures = Counter(
             "mafl_task_failures", "Times a background task raised", ["task"], registry=registry

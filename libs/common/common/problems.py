@@ -3,12 +3,13 @@
 The tree::
 
     Problem                     any answer that is not a success; subclasses stand beside their use
-    ├── NotFound          404   what was asked for does not exist
-    ├── Unauthorized      401   no credentials, or unknown ones
-    ├── MethodNotAllowed  405   the path is right, the method is not
-    ├── InvalidRequest    422   the request is malformed; every fault is listed
-    ├── Refused           4xx   what the web framework itself refuses
-    └── Unavailable       503   something that is needed is down; try again
+    ├── NotFound              404   what was asked for does not exist
+    ├── Unauthorized          401   no credentials, or unknown ones
+    ├── MethodNotAllowed      405   the path is right, the method is not
+    ├── InvalidRequest        422   the request is malformed; every fault is listed
+    ├── IdempotencyKeyReused  409   the key was used for another request
+    ├── Refused               4xx   what the web framework itself refuses
+    └── Unavailable           503   something that is needed is down; try again
 
 ``type`` is ``urn:mafl:problem:<code>``; ``code`` repeats the last part for machines.
 """
@@ -103,6 +104,12 @@ class InvalidRequest(Problem):
     status = 422
     code = "invalid-request"
     title = "The request is not valid"
+
+
+class IdempotencyKeyReused(Problem):
+    status = 409
+    code = "idempotency-key-reused"
+    title = "The idempotency key belongs to another request"
 
 
 class Unavailable(Problem):

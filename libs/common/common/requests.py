@@ -12,6 +12,9 @@ from common.problems import Problem
 
 B = TypeVar("B", bound=BaseModel)
 
+LARGEST_UPLOAD = 16 << 20
+"""Bytes of a file that an operator sends; a whole season is under two million, packed under 250,000."""
+
 
 class TooLarge(Problem):
     status = 413
@@ -64,12 +67,13 @@ def json_body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
-def _bearer(authorization: Annotated[str, Header()] = "") -> str:
+def bearer(authorization: Annotated[str, Header()] = "") -> str:
+    """The credentials of an ``Authorization: Bearer`` header; empty where there are none."""
     scheme, _, key = authorization.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-BearerKey = Annotated[str, Depends(_bearer)]
+BearerKey = Annotated[str, Depends(bearer)]
 """The key of ``Authorization: Bearer <key>``; empty where there is none."""
 
 IdempotencyKey = Annotated[
@@ -78,7 +82,7 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=255,
-        description="A random text, new for each new request and kept secret: sent again with the same body it "
-        "gets the first answer, and nothing is done twice.",
+        description="A random text, new for each new request and kept secret: sent again with the same body, "
+        "nothing is done twice. Where the first answer held a key, the second holds a fresh one.",
     ),
 ]

@@ -31,6 +31,7 @@ from common.logs import logger
 from common.metrics import Metrics
 from common.migrate import upgrade
 from common.outbox import Relay
+from common.requests import bearer
 from common.settings import Settings
 from common.watch import Watch
 
@@ -102,8 +103,8 @@ async def _transaction(request: Request) -> AsyncIterator[AsyncConnection]:
 
 def operator_only(request: Request) -> None:
     """Refuse whoever does not bring the operator's token."""
-    given = request.headers.get("authorization", "")
-    wanted = f"Bearer {runtime_of(request).settings.operator_token.get_secret_value()}"
+    given = bearer(request.headers.get("authorization", ""))
+    wanted = runtime_of(request).settings.operator_token.get_secret_value()
     if not hmac.compare_digest(given.encode(), wanted.encode()):
         raise problems.Unauthorized("This call takes the operator's token: `Authorization: Bearer <token>`.")
 
@@ -120,14 +121,18 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
     service an event that it has no handler for.
     """
     settings = settings or Settings()
-    if settings.clock == "replay" and service.name != "contests":
-        _follow_the_replay_clock(service.handlers)
-    durables = [_handled(durable, service, settings) for durable in topology.durables_of(service.name)]
+    handlers = service.handlers.copy()
+    if settings.clock == "replay" and ev.ClockMoved not in handlers:
+        handlers.on(ev.ClockMoved)(_follow_the_replay_clock)
+    durables = topology.durables_of(service.name)
+    for event in {event for durable in durables for event in durable.events} - {ev.ClockMoved}:
+        if event not in handlers:
+            raise ValueError(f"{service.name} reads {event.subject()} and has no handler for it")
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(service.name, settings.log_level)
-        async with _running(app, service, settings, durables):
+        async with _running(app, service, settings, durables, handlers):
             yield
 
     app = FastAPI(title=f"MAFL {service.name}", version="1", lifespan=life, docs_url=None, redoc_url=None)
@@ -142,26 +147,17 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _handled(durable: topology.Durable, service: Service, settings: Settings) -> topology.Durable:
-    for event in durable.events:
-        if event not in service.handlers and event is not ev.ClockMoved:
-            raise ValueError(f"{service.name} reads {event.subject()} and has no handler for it")
-    return durable
-
-
-def _follow_the_replay_clock(handlers: Handlers) -> None:
-    replay = ReplayClock()
-    if ev.ClockMoved in handlers:
-        return
-
-    @handlers.on(ev.ClockMoved)
-    async def moved(connection: AsyncConnection, event: ev.ClockMoved, envelope: Envelope) -> None:
-        await replay.move(connection, event.now)
+async def _follow_the_replay_clock(connection: AsyncConnection, event: ev.ClockMoved, envelope: Envelope) -> None:
+    await ReplayClock().move(connection, event.now)
 
 
 @asynccontextmanager
 async def _running(
-    app: FastAPI, service: Service, settings: Settings, durables: Sequence[topology.Durable]
+    app: FastAPI,
+    service: Service,
+    settings: Settings,
+    durables: Sequence[topology.Durable],
+    handlers: Handlers,
 ) -> AsyncIterator[None]:
     url = settings.database_url.get_secret_value()
     await _migrated(url, service.package)
@@ -174,7 +170,7 @@ async def _running(
             durable,
             bus=bus,
             database=database,
-            handlers=service.handlers,
+            handlers=handlers,
             metrics=metrics,
             after=runtime.wake_all,
         )

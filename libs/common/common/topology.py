@@ -64,7 +64,7 @@ DURABLES: tuple[Durable, ...] = (
     Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("boards", "REGISTRY", _AGENT),
     Durable("boards", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
-    Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged)),
+    Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged, ev.ModelJudged)),
     Durable("boards", "SETTLEMENT", (ev.ScoresUpdated, ev.LineupSettled, ev.WeekSettled)),
 )
 

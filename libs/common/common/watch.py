@@ -26,13 +26,13 @@ class Watch:
     async def run(self) -> None:
         """Keep the gauges current until cancelled."""
         while True:
-            before = time.monotonic()
             for consumer in self._consumers:
                 try:
                     waiting = await self.waiting(consumer)
                 except (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError):
                     continue
                 self._metrics.consumer_waiting.labels(consumer.durable.stream).set(waiting)
+            before = time.monotonic()
             await asyncio.sleep(_INTERVAL)
             self._metrics.loop_delay_seconds.set(max(0.0, time.monotonic() - before - _INTERVAL))
 

@@ -173,6 +173,7 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
         _LOCK,
     ),
     (ev.AgentNameJudged(agent_id=_AGENT, agent_name="Zoë", state=ev.State.CLEARED), 1, _OPENED),
+    (ev.ModelJudged(model="demo/aurora-1", state=ev.State.CLEARED), 1, _OPENED),
     (
         ev.ScoresUpdated(
             contest=_CONTEST,

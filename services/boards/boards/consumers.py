@@ -22,6 +22,11 @@ async def name_judged(connection: AsyncConnection, event: ev.AgentNameJudged, en
     await Store(connection).put_name(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.ModelJudged)
+async def model_judged(connection: AsyncConnection, event: ev.ModelJudged, envelope: ev.Envelope) -> None:
+    await Store(connection).put_model(event, envelope.aggregateversion)
+
+
 @HANDLERS.on(ev.ContestOpened)
 async def contest_opened(connection: AsyncConnection, event: ev.ContestOpened, envelope: ev.Envelope) -> None:
     await Store(connection).put_contest(event, envelope.aggregateversion)

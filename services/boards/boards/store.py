@@ -79,6 +79,13 @@ AGENT_NAMES = Table(
     Column("name", Text, nullable=False),
     Column("state", Text, nullable=False),
 )
+MODEL_NAMES = Table(
+    "model_names",
+    METADATA,
+    Column("model", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+)
 CONTESTS = Table(
     "contests",
     METADATA,
@@ -290,6 +297,11 @@ class Store:
         """Keep the newest verdict on an agent's name."""
         values = {"version": version, "name": event.agent_name, "state": event.state.value}
         await self._newest(AGENT_NAMES, {"agent_id": event.agent_id}, values, "version")
+
+    async def put_model(self, event: ev.ModelJudged, version: int) -> None:
+        """Keep the newest verdict on a model's label."""
+        values = {"version": version, "state": event.state.value}
+        await self._newest(MODEL_NAMES, {"model": event.model}, values, "version")
 
     async def put_contest(self, event: ev.ContestOpened, version: int) -> None:
         """Keep a contest's rules and pool, and its schedule where no newer one is here."""

@@ -38,6 +38,12 @@ def upgrade() -> None:
         sa.Column("state", sa.Text, nullable=False),
     )
     op.create_table(
+        "model_names",
+        sa.Column("model", sa.Text, primary_key=True),
+        sa.Column("version", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+    )
+    op.create_table(
         "contests",
         sa.Column("contest", sa.Text, primary_key=True),
         sa.Column("season", sa.Integer, nullable=False, index=True),
@@ -148,6 +154,7 @@ def downgrade() -> None:
         "locks",
         "schedules",
         "contests",
+        "model_names",
         "agent_names",
         "agents",
     ):
