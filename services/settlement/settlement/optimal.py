@@ -306,7 +306,7 @@ def _compiled(function: F) -> F:
 
 
 @_compiled
-def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: int) -> Any:  # pragma: no cover
+def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: int) -> Any:
     """``best[i, s, b]``: the most that players from ``i`` on can add in state ``s`` for at most ``b`` units."""
     players, width = take.shape
     best = np.empty((players + 1, width, budget + 1), dtype=np.int64)
@@ -334,7 +334,7 @@ def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: in
 
 
 @_compiled
-def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: int) -> Any:  # pragma: no cover
+def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: int) -> Any:
     """Lineups as little-endian 64-bit limbs; rolling over players, since no path need be found again."""
     players, width = take.shape
     after = np.zeros((width, budget + 1, limbs), dtype=np.uint64)
@@ -363,7 +363,7 @@ def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: in
 
 
 @_compiled
-def _doubled(rows: Any) -> Any:  # pragma: no cover
+def _doubled(rows: Any) -> Any:
     """The same rows with as many free ones after them."""
     grown = np.empty((2 * rows.shape[0], rows.shape[1]), dtype=rows.dtype)
     for row in range(rows.shape[0]):
@@ -373,7 +373,7 @@ def _doubled(rows: Any) -> Any:  # pragma: no cover
 
 
 @_compiled
-def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:  # pragma: no cover
+def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:
     """Whether mask ``a[x]`` is the greater one: the lineup whose ids come first."""
     for limb in range(a.shape[1]):
         if a[x, limb] != b[y, limb]:
@@ -384,7 +384,7 @@ def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:  # pragma: no cover
 @_compiled
 def _completion(
     cell: Any, best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, known: Any, masks: Any, used: Any
-) -> Any:  # pragma: no cover
+) -> Any:
     """Find the mask of the best completion from a cell; returns the store of masks, perhaps grown, and its size.
 
     Follows only choices that keep the best value, and remembers each cell in ``known``, so that no cell
@@ -427,7 +427,7 @@ def _completion(
 
 
 @_compiled
-def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:  # pragma: no cover
+def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:
     """Whether part ``x``'s best lineup comes before part ``y``'s."""
     if parts[x, 3] != parts[y, 3]:
         return bool(parts[x, 3] > parts[y, 3])
@@ -435,7 +435,7 @@ def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:  # pragma: no cover
 
 
 @_compiled
-def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:  # pragma: no cover
+def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:
     """Put a part into a heap of ``size`` parts that has room for it."""
     at = size
     while at > 0 and _before(part, heap[(at - 1) // 2, 0], parts, full):
@@ -445,7 +445,7 @@ def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:  # pr
 
 
 @_compiled
-def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:  # pragma: no cover
+def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:
     """Take the part whose best lineup comes first out of a heap of ``size`` parts."""
     first, last = heap[0, 0], heap[size - 1, 0]
     at = 0
@@ -462,9 +462,7 @@ def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:  # pragma: no cove
 
 
 @_compiled
-def _enumerate(
-    best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, count: int
-) -> Any:  # pragma: no cover
+def _enumerate(best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, count: int) -> Any:
     """The masks of the ``count`` best lineups in order: a heap of disjoint parts, each with its exact best.
 
     A part is ``(player, state, budget, value of its best lineup)``: all lineups that share what was chosen

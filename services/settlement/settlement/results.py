@@ -1,23 +1,18 @@
 """The result of a week: contest, frozen lineups and statistics in; points, optimum and digest out. Pure.
 
-**Digest.** SHA-256 over the RFC 8785 form of ``{contest, lineups, optimal, players, scoring}``: ``players``
-are ``{player_id, points}`` of the whole pool by id; ``lineups`` are ``{marks, model, picks, points, regret,
-share}``, each pick ``{player_id, points, price, slot}`` in the order of the roster, and stand in the order of
-the bytes of their own canonical form. Neither ids of agents and lineups nor times are in it, so a replay of
-the same week gives the same digest, and anyone who holds the events can work it out again.
+The digest is the one that ``common.settled`` specifies, so that boards can work it out from the events again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from common import events as ev
-from common.canonical import canonical_json, sha256_hex
+from common.settled import digest, lineup_form
 from settlement import domain
 from settlement.certify import Certificate, certify
 from settlement.optimal import Lineup, Player, optimal
@@ -113,29 +108,19 @@ def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping
 
 
 def _digest(contest: ev.ContestOpened, players: Mapping[str, int], best: Lineup, results: Sequence[Result]) -> str:
-    # The lineups' canonical forms, sorted, are put into the document's as they are: each is made once only.
-    lineups = b",".join(sorted(canonical_json(_content(result)) for result in results))
-    return sha256_hex(
-        b'{"contest":%b,"lineups":[%b],"optimal":%b,"players":%b,"scoring":%b}'
-        % (
-            canonical_json(contest.contest),
-            lineups,
-            canonical_json({"points": best.points, "price": best.price, "players": list(best.players)}),
-            canonical_json([{"player_id": player_id, "points": points} for player_id, points in players.items()]),
-            canonical_json(contest.scoring.scoring),
+    forms = (
+        lineup_form(
+            result.entry.model,
+            result.entry.marks,
+            result.points,
+            result.share,
+            result.regret,
+            (
+                (pick.slot, pick.player_id, pick.price, points)
+                for pick, points in zip(result.entry.picks, result.picks, strict=True)
+            ),
         )
+        for result in results
     )
-
-
-def _content(result: Result) -> dict[str, Any]:
-    return {
-        "marks": result.entry.marks.model_dump(),
-        "model": result.entry.model,
-        "picks": [
-            {"player_id": pick.player_id, "points": points, "price": pick.price, "slot": pick.slot}
-            for pick, points in zip(result.entry.picks, result.picks, strict=True)
-        ],
-        "points": result.points,
-        "regret": result.regret,
-        "share": result.share,
-    }
+    optimum = ev.OptimalLineup(points=best.points, price=best.price, players=best.players)
+    return digest(contest.contest, contest.scoring.scoring, optimum, players, forms)

@@ -46,7 +46,6 @@ async def test_a_repeated_delivery_changes_nothing(start: Start, play_week: Call
             assert len(await Store(connection).lineups("2017-W04")) == 2
 
 
-@pytest.mark.rule("S3")
 async def test_the_newest_schedule_is_kept_even_when_it_arrives_before_the_contest(
     start: Start, play_week: Callable[..., Any]
 ) -> None:

@@ -79,7 +79,9 @@ def test_the_digest_is_that_of_the_stated_document(week: Any, outcome: Outcome) 
             "regret": result.regret,
             "picks": [
                 {"slot": pick.slot, "player_id": pick.player_id, "price": pick.price, "points": points}
-                for pick, points in zip(result.entry.picks, result.picks, strict=True)
+                for pick, points in sorted(
+                    zip(result.entry.picks, result.picks, strict=True), key=lambda pair: pair[0].slot
+                )
             ],
         }
         for result in outcome.results
