@@ -34,7 +34,8 @@ def test_the_golden_example_satisfies_the_schema_and_is_read_back_whole(event: t
     read = ev.unpack(envelope)
     assert type(read) is event
     assert read.aggregate() == envelope.subject
-    assert read.model_dump(mode="json") == example["data"]
+    # What was added since, with a default, is in the event and not in the example.
+    assert {**read.model_dump(mode="json"), **example["data"]} == read.model_dump(mode="json")
 
 
 def test_a_field_that_a_newer_publisher_added_is_ignored() -> None:

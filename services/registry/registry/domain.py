@@ -6,7 +6,6 @@ Rules: A1 (one request registers), A2 (names), A3 (what may change), A8 (marks),
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 import zlib
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 NAME_LENGTH = (3, 32)
 MODEL_LENGTH = 100
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+() -]*")
 HARNESS_LENGTH = 100
 PROVIDER_LENGTH = 100
 DESCRIPTION_LENGTH = 1_000
@@ -160,6 +160,22 @@ def check_name(written: str) -> str:
     return name
 
 
+def check_model(written: str) -> str:
+    """The model's label as it is kept: as written, spaces at its ends removed.
+
+    Raises ``PydanticCustomError``: a label is an identifier such as ``openai/gpt-5`` or ``qwen/qwen3:free``, since it
+    stands on a public board whoever registered it.
+    """
+    label = _bounded(written.strip(), MODEL_LENGTH)
+    if not _MODEL.fullmatch(label) or "//" in label or "  " in label:
+        raise _refuse(
+            "model_characters",
+            "may hold ASCII letters, digits, single spaces and . _ : / @ + ( ) - only, and no web address; "
+            "right would be openai/gpt-5",
+        )
+    return label
+
+
 # --- what is sent --------------------------------------------------------------------------------
 
 
@@ -169,7 +185,7 @@ def _absent(value: object) -> object:
 
 
 Name = Annotated[StrictStr, AfterValidator(check_name)]
-Model = Annotated[StrictStr, _line(MODEL_LENGTH)]
+Model = Annotated[StrictStr, AfterValidator(check_model)]
 Description = Annotated[Annotated[StrictStr, _prose(DESCRIPTION_LENGTH)] | None, BeforeValidator(_absent)]
 Harness = Annotated[Annotated[StrictStr, _line(HARNESS_LENGTH)] | None, BeforeValidator(_absent)]
 Provider = Annotated[Annotated[StrictStr, _line(PROVIDER_LENGTH)] | None, BeforeValidator(_absent)]
