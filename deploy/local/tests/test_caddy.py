@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from common.requests import LARGEST_UPLOAD
 from common.topology import SERVICES
+from contests.domain import MAX_BODY
 from embedded.caddy import Caddy
 from embedded.errors import PortTaken
 from embedded.process import free_port
@@ -235,20 +237,43 @@ def test_the_operators_origin_serves_no_page_and_no_metrics(operator: httpx.Clie
         assert (answer.status_code, answer.headers["content-type"]) == (404, PROBLEM)
 
 
+LINEUP_LIMIT = 1_048_576
+UPLOAD_LIMIT = 33_554_432
+
+
+def test_the_gateway_lets_through_whatever_the_services_would_judge() -> None:
+    """Both limits are what the tests below measure of the gateway."""
+    assert MAX_BODY <= LINEUP_LIMIT
+    assert LARGEST_UPLOAD <= UPLOAD_LIMIT
+
+
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_over_the_limit_is_refused_and_the_limit_named(public: httpx.Client, chunked: bool) -> None:
-    body = b"x" * 262_144
-    assert public.post("/api/v1/agents", content=body).json()["size"] == 262_144
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        ("/api/v1/agents", 262_144),
+        ("/api/v1/contests/2017-W04/lineups", LINEUP_LIMIT),
+        ("/api/v1/contests/2017-W04/lineups/check", LINEUP_LIMIT),
+    ],
+)
+def test_a_body_over_the_limit_is_refused_and_the_limit_named(
+    public: httpx.Client, path: str, limit: int, chunked: bool
+) -> None:
+    body = b"x" * limit
+    assert public.post(path, content=body).json()["size"] == limit
     larger = body + b"x"
-    answer = public.post("/api/v1/agents", content=iter([larger]) if chunked else larger)
+    answer = public.post(path, content=iter([larger]) if chunked else larger)
     assert (answer.status_code, answer.headers["content-type"]) == (413, PROBLEM)
-    assert "262144" in answer.json()["detail"]
+    problem = answer.json()
+    assert (problem["code"], problem["limit"]) == ("body-too-large", limit)
+    assert str(limit) in problem["detail"]
 
 
 def test_an_operator_may_send_a_whole_seasons_file(operator: httpx.Client) -> None:
-    answer = operator.post("/operator/api/v1/statistics", content=b"x" * 20_000_000)
-    assert answer.json()["size"] == 20_000_000
-    assert operator.post("/operator/api/v1/statistics", content=b"x" * 33_554_433).status_code == 413
+    answer = operator.post("/operator/api/v1/statistics", content=b"x" * LARGEST_UPLOAD)
+    assert answer.json()["size"] == LARGEST_UPLOAD
+    refused = operator.post("/operator/api/v1/statistics", content=b"x" * (UPLOAD_LIMIT + 1))
+    assert (refused.status_code, refused.json()["limit"]) == (413, UPLOAD_LIMIT)
 
 
 def test_answers_are_compressed_and_event_streams_are_not_held_back(gateway: Caddy, public: httpx.Client) -> None:
