@@ -25,80 +25,45 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
 from embedded.databases import Databases
-from embedded.errors import PortTaken, ProcessFailed, StackError, Unreadable
-from embedded.process import Account, Command, exit_words, free_port, log_tail, port_trouble, spawn, stop
+from embedded.errors import ProcessFailed, StackError, Unreadable
+from embedded.process import Account, Command, exit_words, free_port
+from embedded.server import Server
 
 SUPERUSER = "postgres"
 _ELSEWHERE = Path("/var/lib/mafl")
-_START_PATIENCE = 60.0
 _ORPHAN_PATIENCE = 15.0
 
 
-class Postgres:
+class Postgres(Server):
     """A PostgreSQL cluster in ``directory``, made at the first start.
 
     ``port`` None takes a free one. ``durable=False`` switches fsync off: for tests only, a machine that
     loses power then loses the cluster. Use `start`/`stop` (or ``with``), or let a supervisor run
     `prepare`, `command` and `is_ready`. All methods block; starting takes about 0.5 s the first time. One
-    instance a directory: a start ends any server that still works in the cluster.
+    instance a directory: a start ends any server that still works in the cluster. Stopping ends all sessions
+    and writes a checkpoint.
     """
+
+    name = "postgres"
+    title = "PostgreSQL"
+    start_patience = 60.0
+    stop_grace = 20.0
 
     def __init__(
         self, directory: Path, port: int | None = None, *, durable: bool = True, log: Path | None = None
     ) -> None:
-        self.directory = directory.absolute()
+        super().__init__(directory, log)
         self.port = port or free_port()
         self.durable = durable
-        self.log = log or self.directory / "postgres.log"
         self._databases: Databases | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._account: Account | None = None
         self._binaries = _wheel_binaries()
-
-    # --- life ---------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Start and wait until it answers. Raises `PortTaken`, `ProcessFailed` or `Unreadable`."""
-        self.prepare()
-        if trouble := port_trouble(self.port):
-            raise PortTaken(self.port, "PostgreSQL", trouble, "choose another port")
-        self._process = spawn(self.command())
-        deadline = time.monotonic() + _START_PATIENCE
-        while not self.is_ready():
-            code = self._process.poll()
-            if code is not None:
-                raise ProcessFailed("postgres", exit_words(code), log_tail(self.log))
-            if time.monotonic() > deadline:
-                self.stop()
-                raise ProcessFailed("postgres", f"was not ready after {_START_PATIENCE:.0f} s", log_tail(self.log))
-            time.sleep(0.01)
-
-    def stop(self, grace: float = 20.0) -> None:
-        """End all sessions, write a checkpoint, stop. Past ``grace`` seconds it is killed (and recovers later)."""
-        if self._process is not None:
-            stop(self._process, signal.SIGINT, grace)
-            self._process = None
-
-    @property
-    def pid(self) -> int | None:
-        """The process id after `start`; for fault tests."""
-        return None if self._process is None else self._process.pid
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     # --- what a supervisor needs --------------------------------------------------------------
 
@@ -116,8 +81,10 @@ class Postgres:
             self._databases = Databases(f"postgresql://{SUPERUSER}:{password}@127.0.0.1:{self.port}/postgres")
         _end_orphans(data)
 
+    def fixed_ports(self) -> Iterable[int]:
+        return (self.port,)
+
     def command(self) -> Command:
-        """How to start the server; valid after `prepare`."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -139,7 +106,7 @@ class Postgres:
             settings |= {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return Command(
-            name="postgres",
+            name=self.name,
             argv=(str(self._binaries / "postgres"), "-D", str(self._data().resolve()), *options),
             log=self.log,
             env=_environment(),

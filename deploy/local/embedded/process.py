@@ -206,6 +206,11 @@ def port_trouble(port: int, host: str = "127.0.0.1") -> str:
     return ""
 
 
+def reachable(bind: str) -> str:
+    """The address at which this machine reaches a server that listens on ``bind``."""
+    return "127.0.0.1" if bind in ("0.0.0.0", "::", "") else bind  # noqa: S104 compared, not bound
+
+
 def _rotate(log: Path) -> None:
     """Keep one predecessor, so that a log that nobody reads cannot fill a disk."""
     try:

@@ -43,7 +43,7 @@ from embedded.keeper import Keeper, Patience, State
 from embedded.nats import Nats, new_passwords
 from embedded.parts import HttpService, Part, PythonWorker, log_of, read_json, write_private
 from embedded.postgres import Postgres
-from embedded.process import Identity, free_port, log_tail, port_trouble
+from embedded.process import Identity, free_port, log_tail, port_trouble, reachable
 from embedded.processes import DEPLOYMENT, Deployment
 
 __all__ = [
@@ -144,7 +144,7 @@ class Stack:
     def __init__(self, options: StackOptions) -> None:
         self.options = options
         self.state = options.state.absolute()
-        self.public_url = options.public_url or f"http://{_reachable(options.bind)}:{options.ports.public}"
+        self.public_url = options.public_url or f"http://{reachable(options.bind)}:{options.ports.public}"
         self.operator_url = f"http://127.0.0.1:{options.ports.operator}"
         self.operator_token = ""
         self.ports: dict[str, int] = {"public": options.ports.public, "operator": options.ports.operator}
@@ -265,7 +265,6 @@ class Stack:
             server = Nats(
                 self.state / "nats",
                 self._choose_port("nats"),
-                self._choose_port("nats_monitor"),
                 passwords,
                 durable=self.options.durable,
                 log=log_of(self.state, "nats"),
@@ -495,10 +494,6 @@ def _as_json(identity: Identity | None) -> dict[str, float]:
 
 def _from_json(told: Mapping[str, Any]) -> Identity:
     return Identity(told["pid"], told["started"])
-
-
-def _reachable(bind: str) -> str:
-    return "127.0.0.1" if bind in ("0.0.0.0", "::", "") else bind  # noqa: S104 compared, not bound
 
 
 async def _all(*work: Coroutine[Any, Any, Any]) -> Iterable[Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nats
 import nats.errors
+import psutil
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -154,6 +155,42 @@ async def test_a_service_dead_letters_what_it_reads_and_nothing_else(server: Nat
         await client.publish(f"dead.{SUBMITTED}", b"{}")
         await settled(client)
         assert refused
+
+
+@pytest.mark.rule("C8")
+@pytest.mark.parametrize("service", topology.SERVICES)
+async def test_no_service_reads_the_dead_letters_where_words_before_the_lock_may_lie(
+    server: Nats, service: str
+) -> None:
+    async with user(server, "moderation") as (client, _):
+        await client.publish(f"dead.{SUBMITTED}", b'{"words": "secret"}')
+        await settled(client)
+    async with user(server, service) as (client, refused):
+        await client.subscribe("dead.>")
+        await settled(client)
+        assert refused
+        js = client.jetstream(timeout=0.2)
+        for reads in (
+            js.get_msg(topology.DEAD_LETTERS, 1),
+            js.get_msg(topology.DEAD_LETTERS, subject=f"dead.{SUBMITTED}", direct=True),
+            js.stream_info(topology.DEAD_LETTERS),
+            js.add_consumer(topology.DEAD_LETTERS, ConsumerConfig(durable_name=service)),
+        ):
+            with pytest.raises(nats.errors.TimeoutError):
+                await reads
+
+
+@pytest.mark.rule("C8")
+def test_it_listens_for_clients_alone_so_that_nobody_counts_messages_without_a_password(server: Nats) -> None:
+    assert server.pid is not None
+    listening = [c.laddr for c in psutil.Process(server.pid).net_connections("tcp") if c.status == "LISTEN"]
+    assert listening == [("127.0.0.1", server.port)]
+
+
+@pytest.mark.rule("C8")
+def test_no_other_account_reads_what_the_streams_hold(server: Nats) -> None:
+    for path in (server.directory / "store", *(server.directory / "store").rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o007 == 0, path
 
 
 def test_the_server_tells_which_durables_there_are(server: Nats) -> None:
