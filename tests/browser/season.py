@@ -18,6 +18,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from common import events as ev
 from common.points import hundredths
+from common.settled import digest_of
 from settlement.optimal import Player, optimal
 from settlement.tools import DEFAULT_ROSTER
 
@@ -231,10 +232,11 @@ class Week:
                 yield ev.ReasoningReleased.model_validate(about | {"words": tuple(words)}), 2
 
     def settled(self) -> Iterator[Told]:
+        results = []
         for entrant in self.entered():
             lineup = self.lineup(entrant)
             total = sum(self.points[pick.player_id] for pick in lineup.picks)
-            settled = ev.LineupSettled(
+            result = ev.LineupSettled(
                 contest=self.contest,
                 settlement=1,
                 lineup_id=lineup.lineup_id,
@@ -254,22 +256,21 @@ class Week:
                     for pick in lineup.picks
                 ),
             )
-            yield settled, 1
-        yield (
-            ev.WeekSettled(
-                contest=self.contest,
-                settlement=1,
-                reason="the games are final",
-                scoring=SCORING.scoring,
-                settled_at=self.locks_at + timedelta(days=2),
-                optimal=self.optimum,
-                certified=True,
-                players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in self.points.items()),
-                lineups=len(self.entered()),
-                digest="0" * 64,
-            ),
-            1,
+            results.append(result)
+            yield result, 1
+        week = ev.WeekSettled(
+            contest=self.contest,
+            settlement=1,
+            reason="the games are final",
+            scoring=SCORING.scoring,
+            settled_at=self.locks_at + timedelta(days=2),
+            optimal=self.optimum,
+            certified=True,
+            players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in self.points.items()),
+            lineups=len(self.entered()),
+            digest="",
         )
+        yield week.model_copy(update={"digest": digest_of(week, results)}), 1
 
 
 _THESES = (
@@ -302,6 +303,7 @@ def told(settled: int, *, locked: int = 0, opened: int = 0) -> Iterator[Told]:
     for entrant in ENTRANTS:
         yield entrant.state(), 1
         yield ev.AgentNameJudged(agent_id=entrant.id, agent_name=entrant.name, state=entrant.name_state), 1
+        yield ev.ModelJudged(model=entrant.model, state=ev.State.CLEARED), 1
     for week in weeks(settled + locked + opened):
         yield week.opened(), 1
         if week.number <= settled + locked:

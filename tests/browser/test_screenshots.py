@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(FOLDER is None, reason="pictures are made when M
 @pytest.mark.parametrize("width", [360, 1280])
 async def test_pictures(site, browser, width, scheme):
     folder = Path(FOLDER)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else waits
     context = await browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = await context.new_page()
     for name, path in PAGES.items():

@@ -67,7 +67,7 @@ async def lineups(contest: str, connection: Connection) -> JSONResponse:
 @router.get("/contests/{contest}/results")
 async def results(contest: str, connection: Connection) -> JSONResponse:
     """The scores of a contest, provisional until it is settled; 409 before its lock."""
-    return JSONResponse(documents.results_document(await views.results(Store(connection), contest)))
+    return JSONResponse(documents.results_document(await views.results(Store(connection), contest, words=False)))
 
 
 @router.get("/contests/{contest}/optimal")

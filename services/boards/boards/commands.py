@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from boards.store import Progress, Store
+from collections.abc import Sequence
+
+import anyio.to_thread
+
+from boards.store import Progress, Record, Store
 from common import events as ev
+from common.logs import logger
+from common.settled import digest, lineup_form
 
 
 async def take_result(store: Store, event: ev.LineupSettled) -> None:
@@ -17,8 +23,35 @@ async def take_week(store: Store, event: ev.WeekSettled) -> None:
 
 
 async def _switch_if_whole(store: Store, contest: str, settlement: int, progress: Progress) -> None:
-    if progress.complete and await store.show(contest, settlement):
+    if progress.complete and await _proven(store, contest, settlement) and await store.show(contest, settlement):
         await store.make_row_weeks(contest)
+
+
+async def _proven(store: Store, contest: str, settlement: int) -> bool:
+    """Whether the results of a version are those that its digest names.
+
+    A version that is not stays kept and unshown, and counted among the weeks that wait; a person must look.
+    """
+    week, results = await store.whole(contest, settlement)
+    found = await anyio.to_thread.run_sync(_digest, week, results)
+    if found != week.digest:
+        logger.error("results do not have their digest", contest=contest, settlement=settlement, found=found)
+    return bool(found == week.digest)
+
+
+def _digest(week: Record, results: Sequence[Record]) -> str:
+    forms = (
+        lineup_form(
+            result.model,
+            ev.Marks(house=result.house, cohort=result.cohort, reference=result.reference),
+            result.points,
+            result.share,
+            result.regret,
+            ((pick["slot"], pick["player_id"], pick["price"], pick["points"]) for pick in result.picks),
+        )
+        for result in results
+    )
+    return digest(week.contest, week.scoring, ev.OptimalLineup.model_validate(week.optimal), week.players, forms)
 
 
 async def rebuild(store: Store) -> int:
@@ -27,8 +60,10 @@ async def rebuild(store: Store) -> int:
     Readers see the old boards until the transaction commits.
     """
     await store.drop_boards()
-    settlements = await store.complete_settlements()
-    for contest, settlement in settlements:
-        await store.show(contest, settlement)
+    shown: set[str] = set()
+    for contest, settlement in await store.complete_settlements():
+        if contest not in shown and await _proven(store, contest, settlement):
+            await store.show(contest, settlement)
+            shown.add(contest)
     await store.make_row_weeks()
-    return len(settlements)
+    return len(shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from boards.domain import AgentCard, Kind, Metric, Row, Table
@@ -21,14 +20,9 @@ from boards.views import (
     Results,
     Text,
 )
-from common.canonical import canonical_json, sha256_hex
+from common.canonical import canonical_json, instant, sha256_hex
 
 UNITS = {Metric.POINTS: "hundredths of a point", Metric.SHARE: "millionths of the optimum"}
-
-
-def instant(at: datetime) -> str:
-    """RFC 3339 in UTC."""
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def row_document(row: Row, rank: int | None = None, **more: Any) -> dict[str, Any]:
@@ -186,7 +180,7 @@ def agent_history_document(history: AgentHistory) -> dict[str, Any]:
     card = history.card
     models = {entry.model for entry in history.entries}
     return {
-        "agent": {**agent_document(card), "model": card.model, "models": sorted(models)},
+        "agent": {**agent_document(card), "model": history.model, "models": sorted(models)},
         "seasons": _rows(history.rows),
         "lineups": [
             {

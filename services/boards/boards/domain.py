@@ -25,6 +25,7 @@ REFERENCE = "reference"
 COHORT = "cohort"
 
 HANDLE_PREFIX = "unclaimed-"
+WITHHELD_MODEL_PREFIX = "model-withheld-"
 
 
 class Metric(StrEnum):
@@ -82,8 +83,21 @@ class AgentCard:
 
 def handle(agent_id: UUID) -> str:
     """The neutral handle of an agent: 60 bits of a hash of its id, so that it is stable and tells nothing."""
-    digest = hashlib.sha256(b"mafl handle\0" + agent_id.bytes).digest()
-    return HANDLE_PREFIX + base64.b32encode(digest[:10]).decode()[:12].lower()
+    return HANDLE_PREFIX + _neutral(b"mafl handle\0" + agent_id.bytes)
+
+
+def model_shown(model: str, *, cleared: bool) -> str:
+    """A model's label in NFC, or a neutral name in its place until moderation has cleared it.
+
+    Labels come from whoever registers an agent, claimed or not. The neutral name is stable and tells nothing.
+    """
+    model = normalised(model)
+    return model if cleared else WITHHELD_MODEL_PREFIX + _neutral(b"mafl model\0" + model.encode())
+
+
+def _neutral(of: bytes) -> str:
+    """60 bits of a hash as 12 base32 characters."""
+    return base64.b32encode(hashlib.sha256(of).digest()[:10]).decode()[:12].lower()
 
 
 def is_handle(text: str) -> bool:

@@ -144,6 +144,8 @@ PROVISIONAL = Table(
     "provisional",
     METADATA,
     Column("contest", Text, primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("parts", Integer, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("players", JSONB, nullable=False),
     Column("lineups", JSONB, nullable=False),
@@ -194,7 +196,7 @@ ROW_WEEKS = Table(
     *_marks(),
 )
 
-_UNCHECKED, _CLEARED = ev.State.UNCHECKED.value, ev.State.CLEARED.value
+_CLEARED = ev.State.CLEARED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,14 @@ class Progress:
     @property
     def complete(self) -> bool:
         return self.expected == self.arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """Points by player id and by lineup id while games are played, in hundredths."""
+
+    players: dict[str, int]
+    lineups: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,13 +418,14 @@ class Store:
         )
 
     async def put_provisional(self, event: ev.ScoresUpdated) -> None:
-        """Keep the newest provisional scores of a contest."""
+        """Keep the newest provisional scores of a contest, each part by itself."""
         values = {
             "sequence": event.sequence,
+            "parts": event.parts,
             "players": {player.player_id: player.points for player in event.players},
             "lineups": {str(lineup.lineup_id): lineup.points for lineup in event.lineups},
         }
-        await self._newest(PROVISIONAL, {"contest": event.contest}, values, "sequence")
+        await self._newest(PROVISIONAL, {"contest": event.contest, "part": event.part}, values, "sequence")
 
     async def put_result(self, event: ev.LineupSettled) -> Progress:
         """Keep one lineup's result under its version; how much of that version is here now."""
@@ -514,28 +525,32 @@ class Store:
         await self._connection.execute(delete(SHOWN))
 
     async def complete_settlements(self) -> list[tuple[str, int]]:
-        """The newest complete settlement version of each contest."""
+        """Contest and settlement version of each that is whole, newest version first."""
         rows = await self._connection.execute(
-            select(SETTLEMENTS.c.contest, func.max(SETTLEMENTS.c.settlement))
+            select(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement)
             .where(SETTLEMENTS.c.arrived == SETTLEMENTS.c.expected)
-            .group_by(SETTLEMENTS.c.contest)
+            .order_by(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement.desc())
         )
-        return sorted((contest, settlement) for contest, settlement in rows)
+        return [(contest, settlement) for contest, settlement in rows]
+
+    async def whole(self, contest: str, settlement: int) -> tuple[Record, Sequence[Record]]:
+        """A settlement version's week and all of its results."""
+        of_version = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
+        week = (await self._connection.execute(select(SETTLEMENTS).where(*of_version))).one()
+        results = select(RESULTS).where(RESULTS.c.contest == contest, RESULTS.c.settlement == settlement)
+        return week, (await self._connection.execute(results)).all()
 
     async def shown(self) -> set[tuple[str, int]]:
         """The contests on the boards, each with the settlement version shown."""
         rows = await self._connection.execute(select(SHOWN.c.contest, SHOWN.c.settlement))
         return {(contest, settlement) for contest, settlement in rows}
 
-    async def incomplete_settlements(self) -> int:
-        """Settlement versions whose results have not all arrived, newer than the one shown."""
+    async def waiting_settlements(self) -> int:
+        """Settlement versions that are newer than the one shown: not all here, or not what their digest says."""
         statement = (
             select(func.count())
             .select_from(SETTLEMENTS.outerjoin(SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest))
-            .where(
-                SETTLEMENTS.c.arrived.is_distinct_from(SETTLEMENTS.c.expected),
-                SETTLEMENTS.c.settlement > func.coalesce(SHOWN.c.settlement, 0),
-            )
+            .where(SETTLEMENTS.c.settlement > func.coalesce(SHOWN.c.settlement, 0))
         )
         return int((await self._connection.execute(statement)).scalar_one())
 
@@ -552,6 +567,8 @@ class Store:
             select(func.coalesce(func.sum(AGENTS.c.version), 0)),
             select(func.count()).select_from(AGENT_NAMES),
             select(func.coalesce(func.sum(AGENT_NAMES.c.version), 0)),
+            select(func.count()).select_from(MODEL_NAMES),
+            select(func.coalesce(func.sum(MODEL_NAMES.c.version), 0)),
             select(func.count()).select_from(LINEUPS).where(unsettled),
         )
         row = (await self._connection.execute(select(*(number.scalar_subquery() for number in numbers)))).one()
@@ -622,7 +639,7 @@ class Store:
                 LOCKS.c.locked_at,
                 LOCKS.c.entries,
                 SHOWN.c.settlement,
-                (PROVISIONAL.c.sequence.is_not(None)).label("scored"),
+                exists().where(PROVISIONAL.c.contest == CONTESTS.c.contest).label("scored"),
                 best.label("best"),
                 cast(SETTLEMENTS.c.optimal["points"].astext, BigInteger).label("optimum"),
             )
@@ -634,7 +651,6 @@ class Store:
                 SETTLEMENTS,
                 and_(SETTLEMENTS.c.contest == SHOWN.c.contest, SETTLEMENTS.c.settlement == SHOWN.c.settlement),
             )
-            .outerjoin(PROVISIONAL, PROVISIONAL.c.contest == CONTESTS.c.contest)
         )
 
     async def contests(self, season: int | None = None) -> Sequence[Record]:
@@ -663,10 +679,20 @@ class Store:
         )
         return (await self._connection.execute(statement.where(SETTLEMENTS.c.contest == contest))).one_or_none()
 
-    async def provisional(self, contest: str) -> Record | None:
-        """The newest provisional scores of a contest, or ``None``."""
-        statement = select(PROVISIONAL).where(PROVISIONAL.c.contest == contest)
-        return (await self._connection.execute(statement)).one_or_none()
+    async def provisional(self, contest: str) -> Provisional | None:
+        """The newest provisional scores of a contest, all of its parts together, or ``None``."""
+        statement = select(PROVISIONAL).where(PROVISIONAL.c.contest == contest).order_by(PROVISIONAL.c.sequence)
+        parts = (await self._connection.execute(statement)).all()
+        if not parts:
+            return None
+        # While the parts of a new sequence come in, what they have not brought yet stands as it was.
+        players: dict[str, int] = {}
+        lineups: dict[str, int] = {}
+        for part in parts:
+            if part.part <= parts[-1].parts:
+                players |= part.players
+                lineups |= part.lineups
+        return Provisional(players, lineups)
 
     async def lineups(self, contest: str) -> Sequence[Record]:
         """The locked lineups of a contest, each with its result under the version shown (else ``None``)."""
@@ -733,6 +759,11 @@ class Store:
             func.count().filter(base.c.cohort).label("cohort_lineups"),
         ).group_by(base.c.contest, base.c.season, base.c.week)
         return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
+
+    async def cleared_models(self) -> frozenset[str]:
+        """The model labels, as written, that moderation has cleared."""
+        statement = select(MODEL_NAMES.c.model).where(MODEL_NAMES.c.state == _CLEARED)
+        return frozenset((await self._connection.execute(statement)).scalars())
 
     async def models(self) -> list[str]:
         """Every model that a locked lineup carries, as written."""

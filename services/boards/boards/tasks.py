@@ -16,9 +16,9 @@ async def watch_settlements(runtime: Runtime) -> None:
         async with runtime.database.transaction() as connection:
             store = Store(connection)
             shown = await store.shown()
-            incomplete = await store.incomplete_settlements()
+            waiting = await store.waiting_settlements()
         if not first:
             runtime.metrics.boards_switched.inc(len(shown - seen))
         seen, first = shown, False
-        runtime.metrics.boards_incomplete_weeks.set(incomplete)
+        runtime.metrics.boards_incomplete_weeks.set(waiting)
         await runtime.woken("settlements", at_most=_LOOK_SECONDS)

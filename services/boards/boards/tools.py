@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from boards.domain import week_marks
-from boards.draw import interval, normalised
+from boards.draw import interval
 
 
 def interval_document(label: str, sums: Sequence[int], counts: Sequence[int]) -> dict[str, Any]:
-    """A row's ``{label, mean, low, high, weeks, marks}``, unrounded, in the unit of the sums.
+    """A row's ``{mean, low, high, weeks, marks}``, unrounded, in the unit of the sums.
 
     ``None`` stands where there is no mean. Sums and counts are per settled week, in ascending contest id.
     Raises ``boards.draw.DrawError`` (a ``ValueError``).
     """
     found = interval(label, sums, counts)
     return {
-        "label": normalised(label),
         "mean": found.mean,
         "low": found.low,
         "high": found.high,

@@ -36,11 +36,13 @@ from boards.domain import (
     handle,
     is_handle,
     label_of,
+    model_shown,
     table,
     withheld,
 )
 from boards.draw import Memory
 from boards.store import Record, Store
+from common.canonical import instant
 from common.problems import Problem
 
 
@@ -227,6 +229,8 @@ class AgentHistory:
     """An agent's locked lineups, and its rows by season and metric where it stands on the agent board."""
 
     card: AgentCard
+    model: str | None
+    """What it runs now, as shown."""
     entries: tuple[Entry, ...]
     rows: Mapping[int, Mapping[Metric, Row]]
 
@@ -299,6 +303,7 @@ class Boards:
         empty = table([], metric, self._draw)
         if season is None:
             return Board(kind, metric, season, seasons, contests, empty, empty, {})
+        cleared = await store.cleared_models()
         if kind is Kind.AGENT:
             agents = await store.agent_weeks(season)
             cards = {label_of(Kind.AGENT, agent.card.shown): agent.card for agent in agents}
@@ -308,9 +313,9 @@ class Boards:
                 entrants=[(Kind.AGENT, card.shown) for card in cards.values()],
                 roles={label: card.marks for label, card in cards.items()},
             )
-            models = {label: card.model or "" for label, card in cards.items()}
+            models = {label: _model(card.model or "", cleared) for label, card in cards.items()}
             return Board(kind, metric, season, seasons, contests, made, empty, models)
-        weeks = await store.model_weeks(season)
+        weeks = [replace(week, name=_model(week.name, cleared)) for week in await store.model_weeks(season)]
         pooled = await self._table([week for week in weeks if week.kind is Kind.MODEL], metric)
         cohort = await self._table([week for week in weeks if week.kind is Kind.COHORT], metric)
         return Board(kind, metric, season, seasons, contests, pooled, cohort, {})
@@ -318,6 +323,10 @@ class Boards:
     async def _table(self, weeks: Sequence[RowWeek], metric: Metric, **how: Any) -> Table:
         # In a thread: the first draw of a process compiles, and a large one takes a while.
         return await anyio.to_thread.run_sync(lambda: table(weeks, metric, self._draw, **how))
+
+
+def _model(model: str, cleared: frozenset[str]) -> str:
+    return model_shown(model, cleared=model in cleared)
 
 
 async def _rows_labelled(
@@ -345,13 +354,14 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
         card = await store.card(ids[0]) if ids else None
     if card is None:
         raise AgentUnknown("No agent is shown by that name; one appears once it is claimed and has a locked lineup.")
+    cleared = await store.cleared_models()
     entries = tuple(
         Entry(
             contest=row.contest,
             season=row.season,
             week=row.week,
             lineup_id=row.lineup_id,
-            model=row.model,
+            model=_model(row.model, cleared),
             projected_score=row.projected_score,
             confidence=row.confidence,
             points=row.points,
@@ -362,13 +372,14 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
     )
     seasons = sorted({entry.season for entry in entries}, reverse=True) if card.shown_by_name else []
     rows = await _rows_labelled(store, Kind.AGENT, seasons, boards, label_of(Kind.AGENT, card.shown))
-    return AgentHistory(card, entries, rows)
+    return AgentHistory(card, _model(card.model, cleared) if card.model else None, entries, rows)
 
 
 async def model(store: Store, name: str, boards: Boards) -> ModelHistory:
     """A model by its name. Raises :class:`ModelUnknown` where no locked lineup carries it."""
     name = unicodedata.normalize("NFC", name)
-    spellings = [known for known in await store.models() if unicodedata.normalize("NFC", known) == name]
+    cleared = await store.cleared_models()
+    spellings = [known for known in await store.models() if _model(known, cleared) == name]
     weeks = tuple(
         ModelWeek(
             contest=row.contest,
@@ -471,16 +482,13 @@ def _by_position(players: Iterable[Player], roster: Sequence[Mapping[str, Any]])
     )
 
 
-async def results(store: Store, name: str) -> Results:
-    """A locked contest with its lineups, best first. Raises :class:`ContestUnknown`, :class:`ContestNotLocked`."""
+async def results(store: Store, name: str, *, words: bool = True) -> Results:
+    """A locked contest with its lineups, best first; without ``words`` every text is withheld as not checked.
+
+    Raises :class:`ContestUnknown`, :class:`ContestNotLocked`.
+    """
     row = await _found(store, name)
-    contest = _contest(row)
-    if contest.state is State.OPEN:
-        raise ContestNotLocked(
-            f"Entries of {contest.contest} are shown from its lock on.",
-            contest=contest.contest,
-            locks_at=contest.locks_at.isoformat().replace("+00:00", "Z"),
-        )
+    contest = _locked(row)
     settled = await store.settlement(name)
     provisional = await store.provisional(name) if settled is None else None
     points: Mapping[str, int] | None = None
@@ -491,27 +499,44 @@ async def results(store: Store, name: str) -> Results:
         points, totals = provisional.players, provisional.lineups
     players = _players(row, points)
     order = {slot["slot"]: place for place, slot in enumerate(row.roster)}
-    cards, words = await store.cards_of(name), await store.words(name)
+    cards = await store.cards_of(name)
+    released = await store.words(name) if words else {}
+    cleared = await store.cleared_models()
     unranked = [
-        _lineup(lineup, players, cards.get(lineup.agent_id), words.get(lineup.lineup_id, {}), totals, order)
+        replace(
+            _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order),
+            model=_model(lineup.model, cleared),
+        )
         for lineup in await store.lineups(name)
     ]
-    optimal = None
-    if settled is not None:
-        of_optimal = settled.optimal
-        optimal = Optimal(
-            settlement=settled.settlement,
-            points=of_optimal["points"],
-            price=of_optimal["price"],
-            players=tuple(_by_position((_player(players, one) for one in of_optimal["players"]), row.roster)),
-        )
     return Results(
         contest=contest,
         settlement=settled.settlement if settled is not None else None,
         reason=settled.reason if settled is not None else None,
         lineups=_ranked(unranked),
         players=tuple(_by_price(players.values())),
-        optimal=optimal,
+        optimal=_optimal(row, settled, players) if settled is not None else None,
+    )
+
+
+def _locked(row: Record) -> Contest:
+    contest = _contest(row)
+    if contest.state is State.OPEN:
+        raise ContestNotLocked(
+            f"Entries of {contest.contest} are shown from its lock on.",
+            contest=contest.contest,
+            locks_at=instant(contest.locks_at),
+        )
+    return contest
+
+
+def _optimal(row: Record, settled: Record, players: Mapping[str, Player]) -> Optimal:
+    of_week = settled.optimal
+    return Optimal(
+        settlement=settled.settlement,
+        points=of_week["points"],
+        price=of_week["price"],
+        players=tuple(_by_position((_player(players, one) for one in of_week["players"]), row.roster)),
     )
 
 
@@ -520,13 +545,14 @@ async def optimal(store: Store, name: str) -> tuple[Contest, Optimal]:
 
     Raises :class:`ContestUnknown`, :class:`ContestNotLocked`, :class:`ContestNotSettled`.
     """
-    found = await results(store, name)
-    if found.optimal is None:
+    row = await _found(store, name)
+    contest = _locked(row)
+    settled = await store.settlement(name)
+    if settled is None:
         raise ContestNotSettled(
-            f"The optimum of {found.contest.contest} is known once its games are final.",
-            contest=found.contest.contest,
+            f"The optimum of {contest.contest} is known once its games are final.", contest=contest.contest
         )
-    return found.contest, found.optimal
+    return contest, _optimal(row, settled, _players(row, settled.players))
 
 
 def _player(players: Mapping[str, Player], player_id: str) -> Player:
@@ -552,9 +578,6 @@ def _lineup(
     by_slot = {pick["slot"]: pick["points"] for pick in row.settled_picks or ()}
 
     def pick(index: int, picked: Mapping[str, Any]) -> Pick:
-        # Words are named by the pick's place in the submitted body, which the event's order need not be.
-        place = picked.get("place")
-        index = index if place is None else place
         player = _player(players, picked["player_id"])
         return Pick(
             slot=picked["slot"],

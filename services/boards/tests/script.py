@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from common import events as ev
+from common.settled import digest_of
 
 ROSTER = (
     ev.Slot(slot="QB", positions=("QB",)),
@@ -41,6 +42,7 @@ class Agent:
     model: str
     claimed: bool = True
     name_state: ev.State | None = ev.State.CLEARED
+    model_state: ev.State | None = ev.State.CLEARED
     marks: ev.Marks = field(default_factory=ev.Marks)
     skill: int = 10_000
 
@@ -59,8 +61,10 @@ class Agent:
         return kind.model_validate(values | changes)
 
     def told(self) -> list[Told]:
-        """Its state, and the verdict on its name."""
+        """Its state, and the verdicts on its name and its model's label."""
         told: list[Told] = [(self.state(), 1)]
+        if self.model_state is not None:
+            told.append((ev.ModelJudged(model=self.model, state=self.model_state), 1))
         if self.name_state is not None:
             judged = ev.AgentNameJudged(agent_id=self.id, agent_name=self.name, state=self.name_state)
             told.append((judged, 1))
@@ -168,7 +172,7 @@ class Week:
         """The results of a settlement version, then the week's own event."""
         points = self.player_points(version)
         best = 25_000 + version
-        told: list[ev.Event] = []
+        told: list[ev.LineupSettled] = []
         for agent in agents:
             lineup, total = self.lineup(agent), self.points(agent, version)
             told.append(
@@ -194,21 +198,19 @@ class Week:
                 )
             )
         optimum = ev.OptimalLineup(points=best, price=49_900, players=("DST-1", "QB-1", "RB-1", "TE-1", "WR-1"))
-        told.append(
-            ev.WeekSettled(
-                contest=self.contest,
-                settlement=version,
-                reason="games final" if version == 1 else "a statistic was corrected",
-                scoring="test-1",
-                settled_at=self.locks_at + timedelta(days=2),
-                optimal=optimum,
-                certified=True,
-                players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in points.items()),
-                lineups=len(agents),
-                digest="0" * 64,
-            )
+        week = ev.WeekSettled(
+            contest=self.contest,
+            settlement=version,
+            reason="games final" if version == 1 else "a statistic was corrected",
+            scoring="test-1",
+            settled_at=self.locks_at + timedelta(days=2),
+            optimal=optimum,
+            certified=True,
+            players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in points.items()),
+            lineups=len(agents),
+            digest="",
         )
-        return told
+        return [*told, week.model_copy(update={"digest": digest_of(week, told)})]
 
     def scores(self, agents: list[Agent], sequence: int = 1) -> ev.ScoresUpdated:
         """Provisional scores; a later sequence has more points."""

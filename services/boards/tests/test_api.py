@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from boards.domain import handle
+from boards.domain import handle, model_shown
 from boards.tools import interval_document
 from common import events as ev
+from common.settled import digest_of
 
 
 def weeks_of(script, agents, numbers, **how):
@@ -76,9 +77,16 @@ async def test_an_agent_with_no_locked_lineup_appears_nowhere(start, script, tel
         await tell(service, [*registered([absent, playing]), *week.told([playing])])
         # Its lineup is known but its contest is not locked yet: events of one stream may come in any order.
         await tell(service, [(following.opened(), 1), (following.lineup(absent), 1)])
-        for path in ("/api/v1/boards/agents", "/api/v1/boards/models", "/", "/agents", "/models", "/contests"):
-            assert "absent" not in (await service.client.get(path)).text, path
-            assert "only-model" not in (await service.client.get(path)).text, path
+        paths = ["/api/v1/boards/agents", "/api/v1/boards/models", "/", "/agents", "/models", "/contests", "/rules"]
+        for contest in (week.contest, following.contest):
+            paths += [
+                f"/contests/{contest}",
+                *(f"/api/v1/contests/{contest}/{view}" for view in ("lineups", "results")),
+            ]
+        for path in paths:
+            text = (await service.client.get(path)).text
+            for hidden in ("absent", "only-model", handle(absent.id)):
+                assert hidden not in text, path
         await get(service, "/api/v1/agents/absent", 404)
         await get(service, f"/api/v1/agents/{handle(absent.id)}", 404)
         await get(service, "/api/v1/models/only-model", 404)
@@ -272,10 +280,10 @@ async def test_a_row_of_one_week_stands_last_with_both_marks(start, script, tell
 async def test_a_lineup_keeps_the_model_of_its_revision(start, script, tell):
     agent, week = script.Agent("alice", "new-model"), script.Week(1)
     async with start("boards") as service:
-        settled = [
-            event.model_copy(update={"model": "old-model"}) if isinstance(event, ev.LineupSettled) else event
-            for event in week.results([agent])
-        ]
+        *results, last = week.results([agent])
+        results = [event.model_copy(update={"model": "old-model"}) for event in results]
+        settled = [*results, last.model_copy(update={"digest": digest_of(last, results)})]
+        await tell(service, [(ev.ModelJudged(model="old-model", state=ev.State.CLEARED), 1)])
         await tell(service, [*registered([agent]), (week.opened(), 1), (week.locked(1), 2)])
         await tell(service, [(week.lineup(agent, model="old-model"), 1), *[(event, 1) for event in settled]])
         rows = (await get(service, "/api/v1/boards/models"))["rows"]
@@ -336,3 +344,52 @@ async def test_only_an_operator_may_rebuild_or_ask_for_the_digest(start):
         assert (await service.client.get("/operator/api/v1/boards/digest")).status_code == 401
         assert (await service.client.post("/operator/api/v1/boards/rebuild")).status_code == 401
         assert (await service.operator.post("/operator/api/v1/boards/rebuild")).json()["contests"] == 0
+
+
+@pytest.mark.rule("A10", "B1")
+async def test_a_model_label_that_is_not_cleared_is_shown_nowhere_and_its_numbers_stay(start, script, tell):
+    fine = script.Agent("alice", "fine-model")
+    flagged = script.Agent("bob", "call-me-at-evil.example", model_state=ev.State.FLAGGED)
+    unknown = script.Agent("carol", "never-judged", model_state=None)
+    agents = [fine, flagged, unknown]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        names = {row["model"] for row in (await get(service, "/api/v1/boards/models"))["rows"]}
+        neutral = {model_shown(agent.model, cleared=False) for agent in (flagged, unknown)}
+        assert names == {"fine-model"} | neutral
+        assert all(name.startswith("model-withheld-") for name in neutral)
+        paths = [
+            "/", "/models", "/agents", "/agents/bob", "/contests/2017-W01",
+            "/api/v1/boards/models", "/api/v1/boards/agents", "/api/v1/agents/bob",
+            "/api/v1/contests/2017-W01/lineups", "/api/v1/contests/2017-W01/results",
+            *(f"/models/{name}" for name in neutral), *(f"/api/v1/models/{name}" for name in neutral),
+        ]  # fmt: skip
+        for path in paths:
+            answer = await service.client.get(path)
+            assert answer.status_code == 200, path
+            assert "evil" not in answer.text, path
+            assert "never-judged" not in answer.text, path
+        assert (await get(service, "/api/v1/models/never-judged", 404))["code"] == "model-unknown"
+        await tell(service, [(ev.ModelJudged(model="never-judged", state=ev.State.CLEARED), 2)])
+        assert (await get(service, "/api/v1/models/never-judged"))["weeks"][0]["lineups"] == 1
+
+
+@pytest.mark.rule("M1")
+async def test_provisional_scores_come_in_parts_in_any_order(start, script, tell):
+    agents, week = [script.Agent(f"agent-{number}", "m") for number in range(4)], script.Week(1)
+    parts = []
+    for sequence in (1, 2):
+        whole = week.scores(agents, sequence)
+        for part in (1, 2):
+            changes = {"part": part, "parts": 2, "lineups": whole.lineups[part - 1 :: 2]}
+            changes |= {"players": ()} if part == 2 else {}
+            parts.append((whole.model_copy(update=changes), 2 * sequence + part))
+    async with start("boards") as service:
+        await tell(service, [*registered(agents), *week.told(agents, words=False)[:6]])
+        for order in ((3, 0), (1,), (2,)):
+            await tell(service, [parts[index] for index in order])
+        results = await get(service, "/api/v1/contests/2017-W01/results")
+        assert results["state"] == "provisional"
+        found = {lineup["agent"]["name"]: lineup["points"] for lineup in results["lineups"]}
+        assert found == {agent.name: week.points(agent) * 2 // 10 for agent in agents}
+        assert results["players"][0]["points"] is not None

@@ -121,6 +121,22 @@ async def test_boards_switch_to_a_version_only_when_all_of_it_is_here(start, scr
         assert (results["settlement"], results["reason"]) == (2, "a statistic was corrected")
 
 
+@pytest.mark.rule("B7", "S4")
+async def test_results_that_are_not_what_their_digest_says_are_not_shown(start, script, tell):
+    agents, week = [script.Agent("alice", "m"), script.Agent("bob", "m")], script.Week(1)
+    first, second, settled = week.results(agents)
+    wrong = second.model_copy(update={"points": second.points + 1})
+    async with start("boards") as service:
+        await tell(service, [*week.told(agents)[:4], *[pair for agent in agents for pair in agent.told()]])
+        await tell(service, [(first, 1), (settled, 1), (wrong, 1)])
+        assert (await service.client.get("/api/v1/boards/models")).json()["rows"] == []
+        assert (await service.client.get("/api/v1/contests/2017-W01/results")).json()["state"] == "locked"
+        assert (await service.operator.post("/operator/api/v1/boards/rebuild")).json()["contests"] == 0
+        await tell(service, [(event, 2) for event in week.results(agents, version=2)])
+        assert (await service.client.get("/api/v1/contests/2017-W01/results")).json()["settlement"] == 2
+        assert (await service.operator.post("/operator/api/v1/boards/rebuild")).json()["contests"] == 1
+
+
 @pytest.mark.rule("M2")
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_text_stands_only_after_the_last_verdict_that_barred_it(start, script, tell, seed):

@@ -95,6 +95,8 @@ def upgrade() -> None:
     op.create_table(
         "provisional",
         sa.Column("contest", sa.Text, primary_key=True),
+        sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("parts", sa.Integer, nullable=False),
         sa.Column("sequence", sa.BigInteger, nullable=False),
         sa.Column("players", JSONB, nullable=False),
         sa.Column("lineups", JSONB, nullable=False),
