@@ -11,13 +11,10 @@ from pydantic import BaseModel, StringConstraints
 
 from common import events as ev
 from common.problems import NotFound
-from common.requests import read_body
+from common.requests import LARGEST_UPLOAD, read_body
 from common.service import Connection, RuntimeOf, operator_only
 from settlement import commands
 from settlement.store import Settled, Store
-
-LARGEST_BODY = 16 << 20
-"""Bytes; a season of statistics is an eighth of one million, packed."""
 
 router = APIRouter()
 operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_only)])
@@ -116,7 +113,7 @@ async def import_statistics(
     request: Request, runtime: RuntimeOf, season: Season = None, week: WeekOf = None, final: bool = False
 ) -> ImportReport:
     """Import statistics: the body is CSV, gzip or plain. All of it or, where a row is bad, nothing."""
-    body = await read_body(request, LARGEST_BODY, "Send it packed, or a week at a time.")
+    body = await read_body(request, LARGEST_UPLOAD, "Send it packed, or a week at a time.")
     report = await commands.import_statistics(
         runtime.database, runtime.clock, body, season=season, week=week, final=final
     )

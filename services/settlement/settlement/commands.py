@@ -3,7 +3,7 @@
 The errors, beside their use::
 
     Problem
-    ├── StatisticsInvalid        422   a file that cannot be used, with line and column
+    ├── StatisticsInvalid        422   a file that cannot be used, with the line and column of each fault
     ├── StatisticsFinal          409   provisional statistics for a week that is final
     ├── LineupsMissing           409   events are still arriving; try again
     ├── LineupsSurplus           409   more lineups than the lock announced
@@ -18,7 +18,7 @@ The errors, beside their use::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -32,17 +32,21 @@ from common.logs import logger
 from common.metrics import Metrics
 from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, shown
-from settlement.domain import BadScoring, InputError
+from common.tables import Fault
+from settlement.domain import BadScoring
 from settlement.imports import Statistics, Week, read_statistics
 from settlement.optimal import InfeasibleError, TooFineError
 from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, work_out
 from settlement.store import Imported, Settled, Store
+from settlement.tables import BadTable
 
 FIRST_REASON = "final statistics"
 """The reason of a first settlement, unless the operator gives another."""
 
 LONGEST_REASON = 500
 _ROUNDS = 5
+LINEUPS_A_PART = 2_000
+"""Lineups of one ``scores.updated``; each takes some 70 bytes, and NATS takes messages of a million."""
 _PORTION = 500
 """Events of one statement, so that other requests are answered between them."""
 
@@ -123,15 +127,15 @@ async def import_statistics(
     try:
         # A season is thousands of rows of text: reading them would hold up every other request.
         found = await anyio.to_thread.run_sync(_read, data, season, week)
-    except InputError as error:
-        raise StatisticsInvalid(str(error), line=error.line, column=error.column) from error
+    except BadTable as error:
+        raise _invalid(error.faults, error.count) from error
     weeks = sorted(found.lines)
     if not weeks:
         wanted = "".join(
             f" of {name} {given}" for name, given in (("season", season), ("week", week)) if given is not None
         )
-        raise StatisticsInvalid(
-            f"The file has {found.rows} rows{wanted} and no statistic on any of them.", line=None, column=None
+        raise _invalid(
+            [Fault(None, None, f"the file has {found.rows} rows{wanted} and no statistic on any of them")], 1
         )
     async with database.transaction() as connection:
         store = Store(connection)
@@ -183,23 +187,37 @@ async def import_statistics(
 
 
 def _read(data: bytes, season: int | None, week: int | None) -> Statistics:
-    return read_statistics(data, "the body", season=season, week=week)
+    return read_statistics(data, season=season, week=week)
+
+
+def _invalid(faults: Sequence[Fault], count: int) -> StatisticsInvalid:
+    more = f"; {count - 1} more" if count > 1 else ""
+    return StatisticsInvalid(
+        f"{faults[0]}{more}. Nothing was imported.",
+        faults=[fault.document() for fault in faults],
+        fault_count=count,
+    )
 
 
 async def _tell_scores(store: Store, contest: ev.ContestOpened, lines: dict[str, dict[str, int]]) -> None:
     entries = await store.lineups(contest.contest)
     players = pool_points(contest, lines)
+    worth = [
+        ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks))
+        for entry, picks in zip(entries, lineup_points(entries, players), strict=True)
+    ]
     sequence = await store.next_scores(contest.contest)
-    event = ev.ScoresUpdated(
-        contest=contest.contest,
-        sequence=sequence,
-        players=_player_points(players),
-        lineups=tuple(
-            ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks))
-            for entry, picks in zip(entries, lineup_points(entries, players), strict=True)
-        ),
-    )
-    await emit(store.connection, event, version=sequence)
+    portions = [worth[start : start + LINEUPS_A_PART] for start in range(0, len(worth), LINEUPS_A_PART)] or [[]]
+    for part, portion in enumerate(portions, start=1):
+        event = ev.ScoresUpdated(
+            contest=contest.contest,
+            sequence=sequence,
+            part=part,
+            parts=len(portions),
+            players=_player_points(players) if part == 1 else (),
+            lineups=tuple(portion),
+        )
+        await emit(store.connection, event, version=sequence)
 
 
 # --- settling ------------------------------------------------------------------------------------

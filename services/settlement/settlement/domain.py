@@ -4,8 +4,9 @@ Points are integers in hundredths, so that nothing is ever rounded. A statistic 
 absent from a line; it is not zero.
 
     SettlementError (ValueError)
-    ├── InputError          a file cannot be used; says line and column where there are any
-    │   └── BadStatistic    a cell that is no whole number
+    ├── InputError          a tool is asked for something that cannot be
+    ├── BadCell             a cell of a file cannot be read
+    │   └── BadStatistic    it is no whole number
     └── BadScoring          a scoring version that contradicts itself
 """
 
@@ -42,25 +43,20 @@ class SettlementError(ValueError):
 
 
 class InputError(SettlementError):
-    """A file cannot be used. The message says where, what is wrong and what would be right."""
-
-    def __init__(self, detail: str, *, line: int | None = None, column: str | None = None) -> None:
-        place = [f"line {line}"] if line is not None else []
-        place += [f"column {column}"] if column is not None else []
-        super().__init__(f"{', '.join(place)}: {detail}" if place else detail)
-        self.line = line
-        self.column = column
+    """A tool is asked for something that cannot be. The message says what is wrong and what would be right."""
 
 
-class BadStatistic(InputError):
+class BadCell(SettlementError):
+    """A cell of a file cannot be read. The message says what is wrong and what would be right, not where."""
+
+
+class BadStatistic(BadCell):
     """A statistic is not a whole number."""
 
-    def __init__(self, *, line: int, column: str, value: str) -> None:
+    def __init__(self, value: str) -> None:
         super().__init__(
             f"{value[:40]!r} is not a statistic; "
-            f"it must be a whole number within ±{LIMIT:,}, or blank where it is not known",
-            line=line,
-            column=column,
+            f"it must be a whole number within ±{LIMIT:,}, or blank where it is not known"
         )
 
 
@@ -68,7 +64,7 @@ class BadScoring(SettlementError):
     """A scoring version's bands do not cover every value in ascending order."""
 
 
-def statistic(text: str, *, line: int, column: str) -> int | None:
+def statistic(text: str) -> int | None:
     """Read one cell: a whole number (``12``, ``-3``, ``12.0``), or ``None`` where it is blank.
 
     Raises ``BadStatistic`` for anything else: a fraction of a statistic means the wrong column or
@@ -79,7 +75,7 @@ def statistic(text: str, *, line: int, column: str) -> int | None:
         return None
     match = _WHOLE.fullmatch(text)
     if match is None or abs(int(match[1])) > LIMIT:
-        raise BadStatistic(line=line, column=column, value=text)
+        raise BadStatistic(text)
     return int(match[1])
 
 

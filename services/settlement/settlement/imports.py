@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from settlement.domain import STATISTICS, InputError, statistic
-from settlement.tables import read_table, read_text
+from settlement.domain import STATISTICS, BadCell, statistic
+from settlement.tables import read_table
 
 Line = dict[str, int]
 """The known statistics of one player in one week, by name."""
@@ -44,72 +44,81 @@ class Statistics:
     ignored_columns: tuple[str, ...] = ()
 
 
-def read_statistics(data: bytes, name: str, *, season: int | None = None, week: int | None = None) -> Statistics:
+def read_statistics(data: bytes, *, season: int | None = None, week: int | None = None) -> Statistics:
     """Read a CSV, gzip or plain, with ``season``, ``week``, ``player_id`` and columns of ``STATISTICS``.
 
     ``season`` and ``week`` keep only those rows, and stand in for a column that is not there. An id is
     ``player_id`` or, where that is blank, ``source_player_id``, as in a contest's pool. Rows of one
     player in one week are put together (a kicker who also ran); they must not contradict each other.
 
-    Raises ``InputError`` with line and column; nothing of a bad file is used.
+    Raises ``BadTable`` with every fault's line and column; nothing of a bad file is used.
     """
-    table = read_table(read_text(data, name), name)
-    _, columns = next(table)
-    at = {column: place for place, column in enumerate(columns)}
+    table = read_table(data)
+    faults = table.faults
+    at = {column: place for place, column in enumerate(table.columns)}
     if "player_id" not in at:
-        raise InputError("is missing; every row needs its player", line=1, column="player_id")
+        faults.add(1, "player_id", "is missing; every row needs its player")
     for column, given in (("season", season), ("week", week)):
         if column not in at and given is None:
-            raise InputError(f"is missing; add it, or say which {column} the file is of", line=1, column=column)
-    known = [column for column in STATISTICS if column in at]
+            faults.add(1, column, f"is missing; add it, or say which {column} the file is of")
+    known = [(column, at[column]) for column in STATISTICS if column in at]
     if not known:
-        raise InputError(f"no column is a statistic; the first ones known are {', '.join(STATISTICS[:6])}", line=1)
+        faults.add(1, None, f"no column is a statistic; the first ones known are {', '.join(STATISTICS[:6])}")
+    faults.check()
 
-    found = Statistics(
-        ignored_columns=tuple(c for c in columns if c not in {*known, "season", "week", "player_id"}),
-    )
+    named = {"season", "week", "player_id", *(column for column, _ in known)}
+    found = Statistics(ignored_columns=tuple(column for column in table.columns if column not in named))
     first_line: dict[tuple[Week, str], int] = {}
-    for number, cells in table:
-        of = Week(
-            _number(cells[at["season"]], number, "season") if "season" in at else season or 0,
-            _number(cells[at["week"]], number, "week") if "week" in at else week or 0,
-        )
-        if season not in (None, of.season) or week not in (None, of.week):
+    for number, cells in table.rows:
+        of_season = faults.read(number, "season", _season, cells[at["season"]]) if "season" in at else season
+        of_week = faults.read(number, "week", _week, cells[at["week"]]) if "week" in at else week
+        if of_season is None or of_week is None:
             continue
+        if season not in (None, of_season) or week not in (None, of_week):
+            continue
+        of = Week(of_season, of_week)
         found.rows += 1
         line = {}
-        for column in known:
-            value = statistic(cells[at[column]], line=number, column=column)
+        for column, place in known:
+            value = faults.read(number, column, statistic, cells[place])
             if value is not None:
                 line[column] = value
         if not line:
             found.blank += 1
             continue
-        player_id = cells[at["player_id"]].strip()
-        if not player_id and "source_player_id" in at:
-            player_id = cells[at["source_player_id"]].strip()
-        if not player_id or len(player_id) > LONGEST_ID or not player_id.isprintable():
-            raise InputError(
-                f"{player_id[:40]!r} is not an id of 1 to {LONGEST_ID} printable characters",
-                line=number,
-                column="player_id",
-            )
+        written = cells[at["player_id"]].strip()
+        if not written and "source_player_id" in at:
+            written = cells[at["source_player_id"]]
+        player_id = faults.read(number, "player_id", _player_id, written)
+        if player_id is None:
+            continue
         of_player = found.lines.setdefault(of, {}).setdefault(player_id, {})
         first = first_line.setdefault((of, player_id), number)
         for column, value in line.items():
             if of_player.setdefault(column, value) != value:
-                raise InputError(
-                    f"{player_id} has {value} here and {of_player[column]} on line {first} for the same week",
-                    line=number,
-                    column=column,
-                )
+                reason = f"{player_id} has {value} here and {of_player[column]} on line {first} for the same week"
+                faults.add(number, column, reason)
+    faults.check()
     return found
 
 
-def _number(text: str, line: int, column: str) -> int:
+def _season(text: str) -> int:
+    return _number(text, "season", 2017)
+
+
+def _week(text: str) -> int:
+    return _number(text, "week", 4)
+
+
+def _number(text: str, kind: str, example: int) -> int:
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
-        raise InputError(
-            f"{text[:40]!r} is not a {column}, such as {2017 if column == 'season' else 4}", line=line, column=column
-        )
+        raise BadCell(f"{text[:40]!r} is not a {kind}, such as {example}")
     return int(match[1])
+
+
+def _player_id(text: str) -> str:
+    text = text.strip()
+    if not text or len(text) > LONGEST_ID or not text.isprintable():
+        raise BadCell(f"{text[:40]!r} is not an id of 1 to {LONGEST_ID} printable characters")
+    return text

@@ -1,58 +1,104 @@
-"""CSV files as people have them: gzip or plain, with or without a byte order mark, any line ends.
+"""Tables of statistics and players: rows as wide as their header, and every fault of a file at once.
 
-Nothing is guessed: a file that is cut off, not UTF-8 or not rectangular is refused with its line.
+Malformed (ValueError, of common.tables)
+└── BadTable    what is wrong with a file, as far as it is listed, and how much there is in all
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from settlement.domain import InputError
+from common.tables import MOST_FAULTS, Fault, Malformed, Row, read_text, rows
+from settlement.domain import BadCell
 
-LARGEST = 64 << 20
-"""Bytes of text that are read; a season has about one million, and a compressed file may promise far more."""
+T = TypeVar("T")
 
 
-def read_text(data: bytes, name: str) -> str:
-    """The text of a CSV file, gzip or not, UTF-8 with or without a byte order mark. Raises ``InputError``."""
-    try:
-        if data[:2] == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise InputError(f"{name}: larger than {LARGEST >> 20} MiB of text")
-        return data.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{name}: not a whole gzip file ({error})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}: byte {error.start} is not UTF-8 text") from error
+class BadTable(Malformed):
+    """A file of which nothing is used. ``faults`` has the first of its faults, ``count`` is how many there are."""
+
+    def __init__(self, faults: Sequence[Fault], count: int) -> None:
+        super().__init__(faults)
+        self.count = count
 
 
-def read_table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines of a CSV with their line numbers, the header (1) first. Blank lines are left out.
+class Faults:
+    """Collects what is wrong with a file while it is read to its end."""
 
-    Raises ``InputError`` for an empty file, a repeated column and a row that is longer or shorter than the header.
+    def __init__(self) -> None:
+        self._first: list[Fault] = []
+        self._count = 0
+
+    def add(self, line: int | None, column: str | None, reason: str) -> None:
+        """Note a fault. A file that is wrong all over has millions: the first are listed, the others counted."""
+        self._count += 1
+        if len(self._first) < MOST_FAULTS:
+            self._first.append(Fault(line, column, reason))
+
+    def read(self, line: int, column: str, parse: Callable[[str], T], text: str) -> T | None:
+        """What ``parse`` makes of a cell; ``None``, and a fault, where it raises ``BadCell``."""
+        try:
+            return parse(text)
+        except BadCell as error:
+            self.add(line, column, str(error))
+            return None
+
+    def check(self) -> None:
+        """Raise ``BadTable`` if there is any fault."""
+        if self._first:
+            raise BadTable(self._first, self._count)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file with a header. ``rows`` are as wide as ``columns``; those that are not are among ``faults``.
+
+    Whoever has read the rows calls ``faults.check()``.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    width = 0
+
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+    faults: Faults
+
+
+def read_table(content: bytes) -> Table:
+    """The table of a CSV file, gzip or plain. Blank rows are left out.
+
+    Raises ``BadTable`` for what is no CSV file, for an empty one and for a column that is there twice.
+    """
+    faults = Faults()
+    lines: Iterator[Row] = iter(())
+    header: Row = (1, [])
     try:
-        for cells in reader:
-            if not width:
-                cells = [cell.strip() for cell in cells]
-                width = len(cells)
-                repeated = sorted({cell for cell in cells if cells.count(cell) > 1})
-                if repeated:
-                    raise InputError("is there twice", line=1, column=repeated[0])
-            elif not any(cells):
+        lines = rows(read_text(content))
+        header = next(lines, header)
+    except Malformed as error:
+        _take_over(error, faults)
+    else:
+        if not header[1]:
+            faults.add(None, None, "the file is empty; a header line is needed")
+    columns = tuple(cell.strip() for cell in header[1])
+    for column in sorted({column for column in columns if columns.count(column) > 1}):
+        faults.add(header[0], column, "is there twice")
+    faults.check()
+    return Table(columns, _as_wide_as(columns, lines, faults), faults)
+
+
+def _as_wide_as(columns: Sequence[str], lines: Iterator[Row], faults: Faults) -> Iterator[Row]:
+    try:
+        for line, cells in lines:
+            if not any(cells):
                 continue
-            elif len(cells) != width:
-                raise InputError(f"{len(cells)} cells, but the header has {width} columns", line=reader.line_num)
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputError(f"not CSV ({error})", line=reader.line_num) from error
-    if not width:
-        raise InputError(f"{name}: the file is empty; a header line is needed")
+            if len(cells) == len(columns):
+                yield line, cells
+            else:
+                faults.add(line, None, f"{len(cells)} cells, but the header has {len(columns)} columns")
+    except Malformed as error:
+        _take_over(error, faults)
+
+
+def _take_over(error: Malformed, faults: Faults) -> None:
+    for fault in error.faults:
+        faults.add(fault.line, fault.column, fault.reason)

@@ -1,6 +1,7 @@
 """What ``mafl optimal`` and ``mafl score`` do with a file. No server, no database.
 
-InputError (ValueError)   the file cannot be used; names line and column and what would be right
+BadTable (ValueError)     the file cannot be used; names lines and columns and what would be right
+InputError (ValueError)   there is no such file, or the cap or number of lineups makes no sense
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 from common.events import Scoring, Slot
 from common.points import as_points, hundredths
 from settlement.certify import certify
-from settlement.domain import InputError, statistic, statistics_of
+from settlement.domain import BadCell, InputError, statistic, statistics_of
 from settlement.domain import points as score
 from settlement.optimal import Player, best_lineups, count_lineups, optimal
-from settlement.tables import read_table, read_text
+from settlement.tables import Table, read_table
 
 DEFAULT_CAP = 50_000
 
@@ -73,13 +73,13 @@ def optimal_document(path: str | Path, cap: int = DEFAULT_CAP, best: int = 0) ->
     as sorted ids, ``certified`` whether CP-SAT proved the same points, ``best``
     that many best lineups in order as ``{points, price, players}``, the optimum first, empty unless asked for.
 
-    Raises ``InputError``, and ``InfeasibleError`` where no lineup fills the roster under the cap.
+    Raises ``BadTable``, ``InputError``, and ``InfeasibleError`` where no lineup fills the roster under the cap.
     """
     if cap < 1:
         raise InputError(f"cap {cap}: must be above zero, such as {DEFAULT_CAP}")
     if best < 0:
         raise InputError(f"best {best}: must be zero or more")
-    players = list(_players(Path(path)))
+    players = _players(Path(path))
     winner = optimal(players, DEFAULT_ROSTER, cap)
     ranked = best_lineups(players, DEFAULT_ROSTER, cap, best)
     return {
@@ -96,91 +96,82 @@ def score_file(path: str | Path, scoring: Scoring) -> ScoredFile:
     """Add a column ``points`` (decimal, two places) to raw statistics in the data's column names.
 
     Every column is kept; one already called ``points`` is replaced. A row without any known statistic
-    scores zero, as a player who did not play does. Raises ``InputError`` and ``BadStatistic``.
+    scores zero, as a player who did not play does. Raises ``BadTable`` and ``InputError``.
     """
     wanted = statistics_of(scoring)
-    lines = _table(Path(path))
-    _, columns = next(lines)
-    known = [(at, column) for at, column in enumerate(columns) if column in wanted]
+    table = _table(Path(path))
+    faults = table.faults
+    known = [(at, column) for at, column in enumerate(table.columns) if column in wanted]
     if not known:
-        raise InputError(f"no column is a statistic of {scoring.scoring}; it looks at {', '.join(wanted)}", line=1)
-    kept = [at for at, column in enumerate(columns) if column != "points"]
+        faults.add(1, None, f"no column is a statistic of {scoring.scoring}; it looks at {', '.join(wanted)}")
+    kept = [at for at, column in enumerate(table.columns) if column != "points"]
     rows = []
-    for number, cells in lines:
+    for number, cells in table.rows:
         line = {}
         for at, column in known:
-            value = statistic(cells[at], line=number, column=column)
+            value = faults.read(number, column, statistic, cells[at])
             if value is not None:
                 line[column] = value
         rows.append((*(cells[at] for at in kept), as_points(score(line, scoring))))
-    return ScoredFile(scoring.scoring, (*(columns[at] for at in kept), "points"), tuple(rows))
+    faults.check()
+    return ScoredFile(scoring.scoring, (*(table.columns[at] for at in kept), "points"), tuple(rows))
 
 
-def _table(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _table(path: Path) -> Table:
     try:
-        data = path.read_bytes()
+        return read_table(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    return read_table(read_text(data, str(path)), str(path))
 
 
-def _players(path: Path) -> Iterator[Player]:
-    lines = _table(path)
-    _, columns = next(lines)
-    missing = [column for column in _COLUMNS if column not in columns]
-    if missing:
-        raise InputError(f"is missing; needed are {','.join(_COLUMNS)}", line=1, column=missing[0])
-    at = {column: columns.index(column) for column in _COLUMNS}
+def _players(path: Path) -> list[Player]:
+    table = _table(path)
+    faults = table.faults
+    for column in _COLUMNS:
+        if column not in table.columns:
+            faults.add(1, column, f"is missing; needed are {','.join(_COLUMNS)}")
+    faults.check()
+    at = {column: table.columns.index(column) for column in _COLUMNS}
     first_seen: dict[str, int] = {}
-    for line, cells in lines:
-        player_id, position, price, points = (
-            cells[at[c]].strip() for c in ("player_id", "position", "price", "points")
-        )
+    players = []
+    for line, cells in table.rows:
+        player_id = cells[at["player_id"]].strip()
         if not player_id:
-            raise InputError("blank; every player needs an id of his own", line=line, column="player_id")
-        if player_id in first_seen:
-            raise InputError(
-                f"{player_id!r} is on line {first_seen[player_id]} already; "
-                "list each player once, two positions as RB/WR",
-                line=line,
-                column="player_id",
-            )
-        first_seen[player_id] = line
-        yield Player(player_id, _positions(position, line), _price(price, line), _points(points, line))
+            faults.add(line, "player_id", "blank; every player needs an id of his own")
+        elif player_id in first_seen:
+            reason = f"{player_id!r} is on line {first_seen[player_id]} already; "
+            faults.add(line, "player_id", reason + "list each player once, two positions as RB/WR")
+        else:
+            first_seen[player_id] = line
+        positions = faults.read(line, "position", _positions, cells[at["position"]].strip())
+        price = faults.read(line, "price", _price, cells[at["price"]].strip())
+        points = faults.read(line, "points", _points, cells[at["points"]].strip())
+        if positions is not None and price is not None and points is not None:
+            players.append(Player(player_id, positions, price, points))
+    faults.check()
+    return players
 
 
-def _positions(text: str, line: int) -> tuple[str, ...]:
+def _positions(text: str) -> tuple[str, ...]:
     allowed = dict.fromkeys(position for slot in DEFAULT_ROSTER for position in slot.positions)
     positions = tuple(dict.fromkeys(part.strip() for part in text.split("/")))
     if not set(positions) <= set(allowed):
-        raise InputError(
-            f"{text[:40]!r} is none of {' '.join(allowed)}, nor several of them joined by /",
-            line=line,
-            column="position",
-        )
+        raise BadCell(f"{text[:40]!r} is none of {' '.join(allowed)}, nor several of them joined by /")
     return positions
 
 
-def _price(text: str, line: int) -> int:
+def _price(text: str) -> int:
     whole = _PRICE.fullmatch(text)
     if whole is None:
-        raise InputError(
-            f"{text[:40]!r} is not a price; it must be a whole number above zero, such as 5600",
-            line=line,
-            column="price",
-        )
+        raise BadCell(f"{text[:40]!r} is not a price; it must be a whole number above zero, such as 5600")
     return int(whole[1])
 
 
-def _points(text: str, line: int) -> int:
+def _points(text: str) -> int:
     try:
         points = hundredths(text[:40])
     except ValueError:
         points = MOST_POINTS + 1
     if abs(points) > MOST_POINTS:
-        raise InputError(
-            f"{text[:40]!r} are no points; it must be a number with at most two decimals, such as 17.3 or -1",
-            line=line,
-            column="points",
-        )
+        raise BadCell(f"{text[:40]!r} are no points; it must be a number with at most two decimals, such as 17.3 or -1")
     return points

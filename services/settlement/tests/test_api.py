@@ -6,13 +6,16 @@ import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select, text
 
 from common import events as ev
 from common.points import hundredths
+from common.requests import LARGEST_UPLOAD
 from common.settled import digest_of
+from settlement import commands
 from settlement.certify import Certificate, certify
 from settlement.store import LINEUPS, RESULTS, SETTLEMENTS, STATISTICS
 from testkit.fixtures import Start, Started
@@ -199,6 +202,41 @@ async def test_scores_of_a_locked_contest_are_told_while_games_are_played(
         assert await settlement.published(ev.WeekSettled) == []
 
 
+@pytest.mark.rule("M1")
+async def test_scores_of_many_lineups_are_told_in_parts_that_each_fit_a_message(
+    start: Start, play_week: Play, statistics_file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "LINEUPS_A_PART", 2)
+    week = play_week(4, entries=5)
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(LIVE, content=statistics_file(4))
+        await settlement.operator.post(LIVE, content=statistics_file(4))
+        await settlement.settle()
+        told = await settlement.envelopes(ev.ScoresUpdated)
+        assert [(event.sequence, event.part, event.parts, len(event.lineups)) for _, event in told] == [
+            (sequence, part, 3, lineups) for sequence in (1, 2) for part, lineups in ((1, 2), (2, 2), (3, 1))
+        ]
+        assert [envelope.aggregateversion for envelope, _ in told] == [1, 1, 1, 2, 2, 2]
+        assert [bool(event.players) for _, event in told] == [True, False, False] * 2
+        scored = [lineup.lineup_id for _, event in told[:3] for lineup in event.lineups]
+        assert sorted(scored) == sorted(lineup.lineup_id for lineup in week.lineups)
+
+
+def test_a_full_part_of_a_large_pool_is_well_below_the_limit_of_a_message() -> None:
+    event = ev.ScoresUpdated(
+        contest="2017-W04",
+        sequence=2**31,
+        part=1,
+        parts=50,
+        players=tuple(ev.PlayerPoints(player_id=f"{'x' * 60}{n:04}", points=-100_000) for n in range(1_000)),
+        lineups=tuple(
+            ev.LineupPoints(lineup_id=UUID(int=2**127 + n), points=-100_000) for n in range(commands.LINEUPS_A_PART)
+        ),
+    )
+    assert len(event.model_dump_json()) < 500_000
+
+
 @pytest.mark.rule("S2")
 async def test_a_contest_without_entries_is_settled_with_its_optimum(
     start: Start, play_week: Play, statistics_file: File
@@ -301,13 +339,19 @@ async def test_statistics_that_change_while_a_week_is_worked_out_are_the_ones_it
 
 
 @pytest.mark.rule("S1")
-async def test_a_bad_row_is_named_and_nothing_of_its_file_is_imported(start: Start, statistics_file: File) -> None:
+async def test_every_bad_cell_is_named_and_nothing_of_its_file_is_imported(start: Start, statistics_file: File) -> None:
     async with start("settlement") as settlement:
-        content = statistics_file(4, {"DST-ARI": {"dst_sacks": "2.5"}})
+        content = statistics_file(4, {"DST-ARI": {"dst_sacks": "2.5"}, "DST-SF": {"dst_td": "one"}})
         answer = await settlement.operator.post(FINAL, content=content)
         body = answer.json()
-        assert (answer.status_code, body["code"], body["column"]) == (422, "statistics-invalid", "dst_sacks")
-        assert content.decode().splitlines()[body["line"] - 1].split(",")[3] == "DST-ARI"
+        assert (answer.status_code, body["code"], body["fault_count"]) == (422, "statistics-invalid", 2)
+        lines = content.decode().splitlines()
+        assert {(lines[fault["line"] - 1].split(",")[3], fault["column"]) for fault in body["faults"]} == {
+            ("DST-ARI", "dst_sacks"),
+            ("DST-SF", "dst_td"),
+        }
+        assert all("is not a statistic" in fault["reason"] for fault in body["faults"])
+        assert body["detail"].endswith("; 1 more. Nothing was imported.")
         assert await rows(settlement, STATISTICS) == 0
         assert (await settlement.operator.get("/operator/api/v1/statistics")).json() == []
 
@@ -319,10 +363,11 @@ async def test_empty_huge_and_foreign_bodies_are_refused(start: Start, statistic
         for content in (b"", b"\n\n", b"season,week,player_id,rec\n", b"\x89PNG\r\n\x1a\n\x00", b"{}"):
             answer = await post(FINAL, content=content)
             assert (answer.status_code, answer.json()["code"]) == (422, "statistics-invalid"), content
+            assert answer.json()["faults"], content
         assert (await post("/operator/api/v1/statistics?week=99", content=statistics_file(4))).status_code == 422
         nothing = await post("/operator/api/v1/statistics?week=5&final=true", content=statistics_file(4))
         assert "0 rows of week 5" in nothing.json()["detail"]
-        huge = await post(FINAL, content=b"x" * ((16 << 20) + 1))
+        huge = await post(FINAL, content=b"x" * (LARGEST_UPLOAD + 1))
         assert (huge.status_code, huge.json()["code"]) == (413, "body-too-large")
         assert (await post(SETTLE, content=b"not json")).status_code == 422
         assert (await post(SETTLE, json={"reason": "x" * 501})).status_code == 422

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from settlement.domain import InputError
 from settlement.imports import Week, read_statistics
+from settlement.tables import BadTable
 
 HEADER = "season,week,player_id,name,rush_yds,rec\n"
 
 
 def read(text: str, season: int | None = None, week: int | None = None) -> dict[Week, dict[str, dict[str, int]]]:
-    return read_statistics(text.encode(), "the body", season=season, week=week).lines
+    return read_statistics(text.encode(), season=season, week=week).lines
 
 
 @pytest.mark.rule("S1")
 def test_a_whole_season_is_read_and_a_kicker_who_ran_has_one_line(data_path: Callable[[str], Path]) -> None:
-    found = read_statistics(data_path("weekly_stats_2017.csv.gz").read_bytes(), "the body")
+    found = read_statistics(data_path("weekly_stats_2017.csv.gz").read_bytes())
     assert found.rows == 6122
     assert [week.week for week in sorted(found.lines)] == list(range(1, 18))
     assert sum(len(lines) for lines in found.lines.values()) + found.blank == 6121
@@ -31,14 +31,14 @@ def test_a_whole_season_is_read_and_a_kicker_who_ran_has_one_line(data_path: Cal
 
 @pytest.mark.rule("S1")
 def test_one_week_of_a_file_can_be_read_alone(data_path: Callable[[str], Path]) -> None:
-    found = read_statistics(data_path("weekly_stats_2020.csv.gz").read_bytes(), "the body", season=2020, week=5)
+    found = read_statistics(data_path("weekly_stats_2020.csv.gz").read_bytes(), season=2020, week=5)
     assert list(found.lines) == [Week(2020, 5)]
 
 
 @pytest.mark.rule("S1")
 def test_the_statistics_of_a_pool_file_go_by_the_ids_of_the_pool(data_path: Callable[[str], Path]) -> None:
-    season = read_statistics(data_path("weekly_stats_2017.csv.gz").read_bytes(), "the body", week=4)
-    pool = read_statistics(data_path("pool_2017_dk.csv.gz").read_bytes(), "the body", week=4)
+    season = read_statistics(data_path("weekly_stats_2017.csv.gz").read_bytes(), week=4)
+    pool = read_statistics(data_path("pool_2017_dk.csv.gz").read_bytes(), week=4)
     lines, weekly = pool.lines[Week(2017, 4)], season.lines[Week(2017, 4)]
     assert len(lines) > 300
     assert all(weekly[player_id] == line for player_id, line in lines.items())
@@ -47,7 +47,7 @@ def test_the_statistics_of_a_pool_file_go_by_the_ids_of_the_pool(data_path: Call
 
 @pytest.mark.rule("S1")
 def test_a_blank_cell_is_unknown_and_a_blank_row_tells_nothing() -> None:
-    found = read_statistics((HEADER + "2017,4,a,A,,0\n2017,4,b,B,,\n").encode(), "the body")
+    found = read_statistics((HEADER + "2017,4,a,A,,0\n2017,4,b,B,,\n").encode())
     assert found.lines == {Week(2017, 4): {"a": {"rec": 0}}}
     assert (found.rows, found.blank) == (2, 1)
 
@@ -55,7 +55,7 @@ def test_a_blank_cell_is_unknown_and_a_blank_row_tells_nothing() -> None:
 @pytest.mark.rule("S1")
 def test_season_and_week_may_be_said_instead_of_written() -> None:
     assert read("player_id,rec\na,3\n", season=2017, week=4) == {Week(2017, 4): {"a": {"rec": 3}}}
-    with pytest.raises(InputError, match="line 1, column week: is missing; add it, or say which week"):
+    with pytest.raises(BadTable, match="line 1, column week: is missing; add it, or say which week"):
         read("player_id,rec\na,3\n", season=2017)
 
 
@@ -75,7 +75,7 @@ def test_season_and_week_may_be_said_instead_of_written() -> None:
     ],
 )
 def test_a_bad_row_is_named_with_line_and_column(rows: str, complaint: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(BadTable) as error:
         read(HEADER + rows)
     assert complaint in str(error.value)
 
@@ -88,16 +88,50 @@ def test_a_bad_row_is_named_with_line_and_column(rows: str, complaint: str) -> N
         (b"season,week,rec\n", "column player_id: is missing"),
         (b"season,week,player_id,touches\n", "no column is a statistic"),
         (b"\xff\xfe\x00", "not UTF-8"),
-        (gzip.compress(bytes(range(256)))[:60], "not a whole gzip file"),
+        (gzip.compress(bytes(range(256)))[:60], "starts like gzip but is cut short"),
     ],
 )
 def test_what_is_no_statistics_file_is_refused(data: bytes, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        read_statistics(data, "the body")
+    with pytest.raises(BadTable, match=complaint):
+        read_statistics(data)
 
 
 @pytest.mark.rule("S1")
 def test_a_small_file_that_unpacks_to_a_huge_one_is_refused() -> None:
     bomb = gzip.compress(b"\0" * (65 << 20), 1)
-    with pytest.raises(InputError, match="larger than 64 MiB of text"):
-        read_statistics(bomb, "the body")
+    with pytest.raises(BadTable, match="unpacks to more than 67108864 bytes"):
+        read_statistics(bomb)
+
+
+@pytest.mark.rule("S1")
+def test_every_fault_of_a_file_is_named_at_once() -> None:
+    rows = [
+        "2017,4,a,A,3.5,x",
+        "2017,four,b,B,1,1",
+        "2017,4,c,C,1",
+        "2017,4,d,D,1,1",
+        "2017,4,d,D,2,1",
+        "2017,4,,E,1,1",
+    ]
+    with pytest.raises(BadTable) as error:
+        read(HEADER + "\n".join(rows) + '\n2017,4,"f,F,1,1\n')
+    assert [(fault.line, fault.column) for fault in error.value.faults] == [
+        (2, "rush_yds"),
+        (2, "rec"),
+        (3, "week"),
+        (4, None),
+        (6, "rush_yds"),
+        (7, "player_id"),
+        (8, None),
+    ]
+    assert error.value.count == 7
+    with pytest.raises(BadTable) as error:
+        read("name\nA\n")
+    assert [fault.column for fault in error.value.faults] == ["player_id", "season", "week", None]
+
+
+@pytest.mark.rule("S1")
+def test_of_a_file_that_is_wrong_all_over_fifty_faults_are_listed_and_all_are_counted() -> None:
+    with pytest.raises(BadTable) as error:
+        read(HEADER + "2017,4,a,A,x,y\n" * 1_000)
+    assert (len(error.value.faults), error.value.count) == (50, 2_000)
