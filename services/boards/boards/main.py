@@ -22,4 +22,6 @@ SERVICE = Service(
 
 def app(settings: Settings | None = None) -> FastAPI:
     """The application; settings come from the environment unless given."""
-    return create_app(SERVICE, settings)
+    made = create_app(SERVICE, settings)
+    pages.explain_errors(made)
+    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,9 +13,8 @@ from typing import Annotated, Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.staticfiles import StaticFiles
 
@@ -25,7 +24,6 @@ from boards.domain import Kind, Metric, Row, Withheld, is_handle
 from boards.method import METHOD
 from boards.store import Store
 from common.points import as_points
-from common.problems import Problem
 from common.service import Connection, RuntimeOf
 
 LINEUPS_A_PAGE = 25
@@ -209,24 +207,36 @@ def _render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
     return HTMLResponse(_TEMPLATES.get_template(template).render(**context), status, HEADERS)
 
 
-class _Page(APIRoute):
-    """A route whose errors are pages for people, with the same status that a program would get."""
+Answer = Callable[[Request, Any], Awaitable[Response]]
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
 
-        async def page(request: Request) -> Response:
-            try:
-                return await answer(request)
-            except Problem as problem:
-                if problem.status_code >= 500:
-                    raise
-                return _render("problem.html", problem.status_code, here="", problem=problem)
+def explain_errors(app: FastAPI) -> None:
+    """Answer errors with a page where a browser asks for one; everybody else gets the problem document."""
+    for kind, plain in list(app.exception_handlers.items()):
+        app.add_exception_handler(kind, _explained(plain))
 
+
+def _explained(plain: Any) -> Answer:
+    async def answer(request: Request, error: Any) -> Response:
+        response: Response = await plain(request, error)
+        if not _for_a_person(request):
+            return response
+        kept = {
+            name: value for name, value in response.headers.items() if name not in ("content-length", "content-type")
+        }
+        page = _render("problem.html", response.status_code, here="", problem=json.loads(bytes(response.body)))
+        page.headers.update(kept)
         return page
 
+    return answer
 
-router = APIRouter(route_class=_Page, include_in_schema=False, default_response_class=HTMLResponse)
+
+def _for_a_person(request: Request) -> bool:
+    wants_page = "text/html" in request.headers.get("accept", "")
+    return wants_page and not request.url.path.startswith(("/api/", "/operator/"))
+
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _page = partial(router.api_route, methods=["GET", "HEAD"])
 
 

@@ -50,7 +50,7 @@ async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(s
     agent = script.Agent("alice", "m")
     async with start("boards") as service:
         await tell(service, [*agent.told(), *script.Week(1).told([agent])])
-        for path in (*PAGES, "/contests/2017-W01", "/agents/alice", "/models/m", "/agents/nobody"):
+        for path in (*PAGES, "/contests/2017-W01", "/agents/alice", "/models/m"):
             answer = await service.client.get(path)
             policy = answer.headers["content-security-policy"]
             assert "default-src 'none'" in policy
@@ -153,18 +153,47 @@ async def test_an_agent_of_zero_settled_weeks_has_a_page_and_a_handle_leads_to_t
         checked(await service.client.get("/agents/alice"))
 
 
-async def test_a_missing_page_is_a_page_for_people_with_the_right_status(start):
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/contests/2031-W09", 404),
+        ("/agents/x", 404),
+        ("/models/x/y", 404),
+        ("/nowhere", 404),
+        ("/static/nothing.css", 404),
+        ("/models?metric=x", 422),
+        ("/agents?page=0", 422),
+    ],
+)
+async def test_an_error_is_a_page_for_a_browser_and_a_problem_document_for_a_program(start, path, status):
     async with start("boards") as service:
-        for path, status in (
-            ("/contests/2031-W09", 404),
-            ("/agents/x", 404),
-            ("/models/x/y", 404),
-            ("/models?metric=x", 422),
-        ):
-            answer = await service.client.get(path)
-            assert answer.status_code == status
-            assert answer.headers["content-type"].startswith("text/html")
-            checked(answer)
+        page = await service.client.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+        assert page.status_code == status
+        assert page.headers["content-type"].startswith("text/html")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        checked(page)
+        document = await service.client.get(path)
+        assert document.status_code == status
+        assert document.headers["content-type"] == "application/problem+json"
+        assert document.json()["title"] in page.text
+
+
+async def test_the_api_answers_a_browser_with_problem_documents_too(start):
+    async with start("boards") as service:
+        answer = await service.client.get("/api/v1/agents/nobody", headers={"Accept": "text/html"})
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_an_error_of_ours_is_a_page_with_a_reference_and_no_detail(start, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("a secret detail")
+
+    monkeypatch.setattr("boards.views.contests", broken)
+    async with start("boards") as service:
+        answer = await service.client.get("/contests", headers={"Accept": "text/html"})
+        assert answer.status_code == 500
+        assert "Reference:" in checked(answer)
+        assert "secret" not in answer.text
 
 
 def test_ticks_are_round_and_inside_the_scale():
