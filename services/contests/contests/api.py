@@ -6,11 +6,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AwareDatetime, BaseModel
 
+from common.canonical import instant
 from common.problems import InvalidRequest, Problem
-from common.requests import BearerKey, IdempotencyKey, read_body
+from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
-from contests import commands, documents, imports, rulesets
-from contests.commands import ContestUnknown, LineupMissing, instant
+from contests import commands, documents, rulesets
+from contests.commands import ContestUnknown, LineupMissing
 from contests.domain import CODES, COVERED, MAX_BODY, Day, lineup_adapter
 from contests.store import Agent, Contest, Store
 
@@ -202,7 +203,7 @@ async def import_file(
     dry_run: bool = False,
 ) -> JSONResponse:
     """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing."""
-    content = await read_body(request, imports.MAX_BYTES)
+    content = await read_body(request, LARGEST_UPLOAD)
     if not content:
         raise InvalidRequest("The body is empty; send the file as it is.", violations=[])
     file = await commands.read_file(content, season, week, ruleset, days)

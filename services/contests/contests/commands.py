@@ -21,10 +21,9 @@ The refusals::
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -33,11 +32,12 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 
 from common import events as ev
-from common.canonical import canonical_json, sha256_hex
+from common.canonical import canonical_json, instant, sha256_hex
 from common.clock import ReplayClock
 from common.outbox import emit, emit_all
-from common.problems import NotFound, Problem, Unauthorized, Unavailable
+from common.problems import IdempotencyKeyReused, NotFound, Problem, Unauthorized, Unavailable
 from common.service import Runtime
+from common.tables import Malformed
 from common.topology import AGENT_BY_KEY
 from contests import imports, rulesets
 from contests.domain import Judge, Lineup, LineupRefused, Ruleset, lock_instant
@@ -81,12 +81,6 @@ class ContestLocked(Problem):
     title = "The contest is locked"
 
 
-class IdempotencyKeyReused(Problem):
-    status = 409
-    code = "idempotency-key-reused"
-    title = "This idempotency key belongs to another request"
-
-
 class NotYet(Problem):
     status = 409
     code = "not-yet"
@@ -127,11 +121,6 @@ class ClockNotReplay(Problem):
     status = 409
     code = "clock-not-replay"
     title = "The clock cannot be moved"
-
-
-def instant(at: datetime) -> str:
-    """A time as this service writes it everywhere: ``2017-10-01T17:00:00Z``."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 # --- agents -------------------------------------------------------------------------------------
@@ -178,11 +167,6 @@ async def _ask_the_registry(runtime: Runtime, key_hash: str) -> None:
 # --- what anyone may see ------------------------------------------------------------------------
 
 
-def is_locked(contest: Contest, now: datetime) -> bool:
-    """Whether a contest takes no more lineups: from its lock instant on, processed or not."""
-    return contest.state == "locked" or (contest.state == "open" and now >= contest.locks_at)
-
-
 async def public_contest(store: Store, contest_id: str) -> Contest:
     """A contest that is or was open. Raises ``ContestUnknown``, which names those there are."""
     contest = await store.contest(contest_id) if _CONTEST.fullmatch(contest_id) else None
@@ -196,7 +180,7 @@ async def public_contest(store: Store, contest_id: str) -> Contest:
 async def current_contest(store: Store, now: datetime) -> Contest | None:
     """The contest to play now: of those that take lineups the next to lock, else the last that locked."""
     contests = await store.contests()
-    taking = [contest for contest in contests if not is_locked(contest, now)]
+    taking = [contest for contest in contests if not contest.is_locked(now)]
     if taking:
         return min(taking, key=lambda contest: (contest.locks_at, contest.contest))
     return max(contests, key=lambda contest: (contest.locks_at, contest.contest), default=None)
@@ -228,7 +212,7 @@ async def check(runtime: Runtime, store: Store, contest_id: str, body: bytes) ->
     """
     lineup = await _judged(runtime, store, contest_id, body)
     contest = await public_contest(store, contest_id)
-    if is_locked(contest, await runtime.clock.now(store.connection)):
+    if contest.is_locked(await runtime.clock.now(store.connection)):
         raise _locked(contest)
     return lineup, contest
 
@@ -252,7 +236,7 @@ async def submit(
             return _first_answer(before, accepted_body)
     contest = await public_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
-    if is_locked(contest, now):
+    if contest.is_locked(now):
         raise _locked(contest)
     number = await store.last_revision(lineup_id) + 1
     revision = Revision(
@@ -307,7 +291,7 @@ async def _judged(runtime: Runtime, store: Store, contest_id: str, body: bytes) 
         return judge(body)
     except LineupRefused as refusal:
         contest = await public_contest(store, contest_id)
-        if is_locked(contest, await runtime.clock.now(store.connection)):
+        if contest.is_locked(await runtime.clock.now(store.connection)):
             raise _locked(contest) from None
         violations = [violation.as_dict() for violation in refusal.violations]
         count = f"{len(violations)} violation{'s' if len(violations) != 1 else ''}"
@@ -337,12 +321,6 @@ async def own_revisions(contest_id: str, store: Store, agent: Agent) -> list[Rev
     return await store.revisions(contest_id, agent.agent_id)
 
 
-def as_submitted(revision: Revision) -> dict[str, Any]:
-    """The body that a revision was made of."""
-    body: dict[str, Any] = json.loads(revision.body)
-    return body
-
-
 # --- the life of a contest ----------------------------------------------------------------------
 
 
@@ -355,8 +333,8 @@ async def read_file(
         return await anyio.to_thread.run_sync(partial(imports.read, content, season, week, ruleset=rules, days=days))
     except rulesets.UnknownRuleset as error:
         raise RulesetUnknown(f"There is no ruleset {error.name[:100]!r}.", known=error.known) from None
-    except imports.Malformed as error:
-        faults = [fault.as_dict() for fault in error.faults]
+    except Malformed as error:
+        faults = [fault.document() for fault in error.faults]
         detail = f"{error.faults[0]}{f'; {len(faults) - 1} more' if len(faults) > 1 else ''}. Nothing was imported."
         raise FileMalformed(detail, faults=faults) from None
 
@@ -450,7 +428,7 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
     await store.hold(contest_id, exclusively=True)
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
-    if is_locked(contest, now):
+    if contest.is_locked(now):
         raise _locked(contest)
     before = await store.games(contest_id)
     if game_id not in {game.game_id for game in before}:

@@ -11,9 +11,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from common.canonical import instant
 from common.events import Game, PoolPlayer
 from common.points import as_points
-from contests.commands import as_submitted, instant, is_locked
 from contests.domain import CODES, DAYS, LINEUP_FIELDS, MAX_BODY, PICK_FIELDS, Ruleset, weekday
 from contests.store import Contest, Revision
 
@@ -22,7 +22,7 @@ POOL_COLUMNS = ("player_id", "name", "positions", "team", "opponent", "home_away
 
 def brief(contest: Contest, now: datetime) -> dict[str, Any]:
     """A contest in a list. It tells of the clock and nothing of entries (C8)."""
-    locked = is_locked(contest, now)
+    locked = contest.is_locked(now)
     return {
         "contest": contest.contest,
         "season": contest.season,
@@ -119,7 +119,7 @@ def receipt(revision: Revision) -> dict[str, Any]:
 
 def own(revision: Revision) -> dict[str, Any]:
     """A revision as its own agent sees it: the receipt and the body it was given for."""
-    return {**receipt(revision), "body": as_submitted(revision)}
+    return {**receipt(revision), "body": json.loads(revision.body)}
 
 
 # --- skill.md -----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def skill(
         url=public_url,
         contest=contest,
         contest_id=contest.contest if contest else "2026-W04",
-        locked=contest is not None and is_locked(contest, now),
+        locked=contest is not None and contest.is_locked(now),
         locks_at=instant(contest.locks_at) if contest else None,
         days=sorted({weekday(game.kickoff) for game in games}, key=lambda day: -DAYS.index(day)),
         games=len(games),

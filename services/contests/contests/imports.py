@@ -8,19 +8,19 @@ column). In a sound file each row ends up in exactly one of three places: *offer
 picked), *unmatched* (no game to put it in) or *refused* (with the reason).
 """
 
-import csv
 import hashlib
-import io
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from common import tables
+from common.canonical import instant
 from common.events import Game, PoolPlayer
-from contests import rulesets
+from common.tables import MOST_FAULTS, Fault, Malformed
+from contests import rulesets, stadiums
 from contests.domain import COVERED, Ruleset, contest_id, lock_instant, weekday
 
 FORMAT = "mafl-pool"
@@ -38,43 +38,19 @@ COLUMNS = (
     "kickoff",
     "salary",
 )
-"""The columns that a file must have, in any order; others are passed over."""
+"""The columns that a file must have, in any order."""
+
+NEUTRAL = "neutral_site"
+"""A column that a file may have: 1 where neither team is at home, else 0 or blank. Others are passed over."""
 
 ACCEPTED = f"a CSV (plain or gzip, UTF-8) with the columns {', '.join(COLUMNS)}"
-MAX_BYTES = 64 * 1024 * 1024
 MAX_PRICE = 10_000_000
-MOST_FAULTS = 50
 
 _FOREIGN = {
     "a DKSalaries file": {"Name + ID", "Roster Position", "Salary"},
     "a FanDuel player list": {"First Name", "Nickname", "FPPG"},
 }
 _PRICE = re.compile(r"(-?\d{1,15})(?:\.(\d{1,15}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a file is malformed. ``line`` counts from 1, the header's; ``column`` is a column's name."""
-
-    line: int | None
-    column: str | None
-    reason: str
-
-    def __str__(self) -> str:
-        where = [f"line {self.line}"] if self.line else []
-        where += [f"column {self.column}"] if self.column else []
-        return f"{', '.join(where)}: {self.reason}" if where else self.reason
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"line": self.line, "column": self.column, "reason": self.reason}
-
-
-class Malformed(ValueError):
-    """A file that cannot be imported; nothing of it is. ``faults`` are its faults in file order, at most 50."""
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("; ".join(map(str, self.faults)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +98,7 @@ class Week:
             "merged": [{"line": line, "into": into} for line, into in self.merged],
             "games": [_game_report(game) for game in self.games],
             "outside": [_game_report(game) for game in self.outside],
-            "locks_at": _text(self.locks_at) if self.locks_at else None,
+            "locks_at": instant(self.locks_at) if self.locks_at else None,
         }
 
 
@@ -170,7 +146,7 @@ def read(
     ruleset: Ruleset | None = None,
     days: Sequence[str] = COVERED,
 ) -> Import:
-    """All weeks of a file, or the one asked for, in order. Raises ``Malformed``.
+    """All weeks of a file, or the one asked for, in order. Raises ``common.tables.Malformed``.
 
     ``ruleset`` says which positions there are (the default one where not given); ``days`` are the
     covered weekdays, US Eastern.
@@ -215,15 +191,15 @@ class _Bad(Exception):
 
 
 def _rows(content: bytes) -> list[_Row]:
-    lines = _lines(_decode(_unpack(content)))
+    lines = tables.rows(tables.read_text(content))
     header_line, header = next(lines, (1, []))
     _check_header(header_line, header)
-    rows: list[_Row] = []
+    read: list[_Row] = []
     faults: list[Fault] = []
     games: dict[tuple[int, int, str], tuple[int, Game]] = {}
     for line, fields in lines:
         try:
-            rows.append(_row(line, header, fields, games))
+            read.append(_row(line, header, fields, games))
         except _Bad as bad:
             faults.append(Fault(line, bad.column, bad.reason))
             if len(faults) == MOST_FAULTS:
@@ -231,50 +207,7 @@ def _rows(content: bytes) -> list[_Row]:
     faults += _scattered(games) if not faults else []
     if faults:
         raise Malformed(faults)
-    return rows
-
-
-def _unpack(content: bytes) -> bytes:
-    if content[:2] != b"\x1f\x8b":
-        if len(content) > MAX_BYTES:
-            raise Malformed([Fault(None, None, f"the file is larger than {MAX_BYTES} bytes")])
-        return content
-    unpacked = bytearray()
-    while content:  # gzip files may be concatenated
-        inflate = zlib.decompressobj(wbits=31)
-        try:
-            unpacked += inflate.decompress(content, MAX_BYTES + 1 - len(unpacked))
-        except zlib.error as error:
-            raise Malformed([Fault(None, None, f"the file starts like gzip but is damaged ({error})")]) from error
-        if len(unpacked) > MAX_BYTES:
-            raise Malformed([Fault(None, None, f"the file unpacks to more than {MAX_BYTES} bytes")])
-        if not inflate.eof:
-            raise Malformed([Fault(None, None, "the file starts like gzip but is cut short")])
-        content = inflate.unused_data
-    return bytes(unpacked)
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise Malformed([Fault(line, None, f"not UTF-8 (byte {error.start} of the file)")]) from error
-
-
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the number of the line it starts in; blank lines are passed over."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            raise Malformed([Fault(line, None, f"not CSV: {error}")]) from error
-        if fields is None:
-            return
-        if fields:
-            yield line, fields
+    return read
 
 
 def _check_header(line: int, header: list[str]) -> None:
@@ -284,7 +217,7 @@ def _check_header(line: int, header: list[str]) -> None:
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         raise Malformed([Fault(line, None, f"no column {', '.join(missing)}; accepted: {ACCEPTED}")])
-    twice = sorted({column for column in COLUMNS if header.count(column) > 1})
+    twice = sorted({column for column in (*COLUMNS, NEUTRAL) if header.count(column) > 1})
     if twice:
         raise Malformed([Fault(line, twice[0], "the column comes twice")])
 
@@ -368,14 +301,24 @@ def _game(
     if kickoff.tzinfo is None:
         raise _Bad("kickoff", f"{cells['kickoff']!r} has no offset from UTC")
     away, home = (cells["team"], cells["opponent"])[:: 1 if cells["home_away"] == "away" else -1]
-    game = Game(game_id=game_id, away=away, home=home, kickoff=kickoff.astimezone(UTC))
+    zone = stadiums.zone(home, neutral=_neutral(cells))
+    game = Game(game_id=game_id, away=away, home=home, kickoff=kickoff.astimezone(UTC), kickoff_zone=zone)
     first_line, first = games.setdefault((season, week, game_id), (line, game))
     if first.kickoff != game.kickoff:
-        reason = f"{game_id} kicks off at {_text(first.kickoff)} in line {first_line}, at {_text(kickoff)} here"
+        reason = f"{game_id} kicks off at {instant(first.kickoff)} in line {first_line}, at {instant(kickoff)} here"
         raise _Bad("kickoff", reason)
     if (first.away, first.home) != (away, home):
         raise _Bad("team", f"{game_id} is {first.away} at {first.home} in line {first_line}, {away} at {home} here")
+    if first.kickoff_zone != zone:
+        raise _Bad(NEUTRAL, f"line {first_line} says otherwise of {game_id}")
     return first
+
+
+def _neutral(cells: dict[str, str]) -> bool:
+    said = cells.get(NEUTRAL, "").strip()
+    if said not in ("", "0", "1"):
+        raise _Bad(NEUTRAL, f"{said[:100]!r} is neither 0 nor 1")
+    return said == "1"
 
 
 def _scattered(games: dict[tuple[int, int, str], tuple[int, Game]]) -> Iterator[Fault]:
@@ -387,7 +330,7 @@ def _scattered(games: dict[tuple[int, int, str], tuple[int, Game]]) -> Iterator[
         middle = sorted(game.kickoff for _, game in entries)[len(entries) // 2]
         for line, game in entries:
             if abs(game.kickoff - middle) > timedelta(days=7):
-                at, contest = _text(game.kickoff), contest_id(season, week)
+                at, contest = instant(game.kickoff), contest_id(season, week)
                 yield Fault(line, "kickoff", f"{game.game_id} kicks off at {at}, far from the other games of {contest}")
 
 
@@ -499,10 +442,7 @@ def _game_report(game: Game) -> dict[str, Any]:
         "game_id": game.game_id,
         "away": game.away,
         "home": game.home,
-        "kickoff": _text(game.kickoff),
+        "kickoff": instant(game.kickoff),
+        "kickoff_zone": game.kickoff_zone,
         "weekday": weekday(game.kickoff),
     }
-
-
-def _text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -145,6 +145,10 @@ class Contest:
     locked_at: datetime | None
     entries: int | None
 
+    def is_locked(self, now: datetime) -> bool:
+        """Whether it takes no more lineups: from its lock instant on, processed or not."""
+        return self.state == "locked" or (self.state == "open" and now >= self.locks_at)
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -344,11 +348,6 @@ class Store:
         """An agent's revisions in a contest, in order."""
         wanted = select(REVISIONS).where(REVISIONS.c.contest == contest, REVISIONS.c.agent_id == agent_id)
         return [_revision(row) for row in await self._mappings(wanted.order_by(REVISIONS.c.revision))]
-
-    async def last_accepted_at(self, contest: str) -> datetime | None:
-        wanted = select(func.max(REVISIONS.c.accepted_at)).where(REVISIONS.c.contest == contest)
-        at: datetime | None = (await self.connection.execute(wanted)).scalar_one()
-        return at
 
     async def final_revisions(self, contest: str) -> list[Revision]:
         """The last revision of each lineup of a contest, by agent."""

@@ -1,11 +1,14 @@
 import gzip
 from collections import Counter
+from datetime import timedelta
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contests import imports
+from common.tables import MOST_BYTES, Malformed
+from contests import imports, stadiums
 
 from .helpers import HEADER, MONDAY, THURSDAY, data, pool_file, row
 
@@ -37,7 +40,7 @@ def test_one_week_of_a_file_can_be_asked_for() -> None:
     report = imports.report(data("pool_2017_dk.csv.gz"), 2017, 4)
     assert (report["contest"], report["rows"], report["other_rows"]) == ("2017-W04", 431, 6828 - 431)
     assert report["locks_at"] == "2017-10-01T17:00:00Z"
-    with pytest.raises(imports.Malformed, match="it holds 2017-W01"):
+    with pytest.raises(Malformed, match="it holds 2017-W01"):
         imports.report(data("pool_2017_dk.csv.gz"), 2017, 19)
 
 
@@ -54,6 +57,64 @@ def test_a_contest_locks_at_its_first_sunday_game_and_else_at_its_first_game() -
     assert week.locks_at is None
     (week,) = imports.read(pool_file(row(**THURSDAY), row()), days=["Thursday", "Sunday"]).weeks
     assert len(week.games) == 2
+
+
+@pytest.mark.rule("C2")
+@pytest.mark.parametrize(
+    ("game_id", "zone", "kickoff"),
+    [
+        ("2017_04_OAK_DEN", "America/Denver", "14:25"),
+        ("2017_04_PHI_LAC", "America/Los_Angeles", "13:05"),
+        ("2017_04_SF_ARI", "America/Phoenix", "13:05"),
+        ("2017_04_IND_SEA", "America/Los_Angeles", "17:30"),
+        ("2017_04_LA_DAL", "America/Chicago", "12:00"),
+        ("2017_04_TEN_HOU", "America/Chicago", "12:00"),
+        ("2017_04_DET_MIN", "America/Chicago", "12:00"),
+        ("2017_04_CIN_CLE", "America/New_York", "13:00"),
+        ("2017_13_NYG_OAK", "America/Los_Angeles", "13:25"),
+        ("2017_08_MIN_CLE", "UTC", "01:30"),  # in London; the file says half past nine in the evening, New York
+        ("2017_11_NE_OAK", "UTC", "21:25"),  # in Mexico City
+    ],
+)
+def test_a_kickoff_is_kept_in_utc_with_the_zone_of_its_stadium(game_id: str, zone: str, kickoff: str) -> None:
+    weeks = imports.read(data("pool_2017_dk.csv.gz")).weeks
+    (game,) = (game for week in weeks for game in week.games if game.game_id == game_id)
+    assert game.kickoff.utcoffset() == timedelta(0)
+    assert game.kickoff_zone == zone
+    assert f"{game.kickoff.astimezone(ZoneInfo(game.kickoff_zone)):%H:%M}" == kickoff
+
+
+@pytest.mark.rule("C2")
+@pytest.mark.parametrize("season", [2017, 2020])
+def test_every_home_team_of_the_data_has_a_zone_that_exists(season: int) -> None:
+    games = [game for week in imports.read(data(f"pool_{season}_dk.csv.gz")).weeks for game in week.games]
+    assert {game.home for game in games} <= set(stadiums.ZONES)
+    assert set(stadiums.ZONES.values()) <= available_timezones()
+
+
+@pytest.mark.rule("C2")
+def test_neutral_ground_is_shown_in_utc_whatever_team_is_called_home() -> None:
+    elsewhere = row(game_id="2026_04_XYZ_ABC", team="ABC", opponent="XYZ")
+    (week,) = imports.read(flagged((row(), "1"), (row(**MONDAY), "0"), (elsewhere, ""))).weeks
+    assert {game.home: game.kickoff_zone for game in week.games} == {"NE": "UTC", "DEN": "America/Denver", "ABC": "UTC"}
+    assert {game["kickoff_zone"] for game in week.report()["games"]} == {"UTC", "America/Denver"}
+
+
+@pytest.mark.rule("C11")
+@pytest.mark.parametrize(("flag", "reason"), [("yes", "'yes' is neither 0 nor 1"), ("0", "line 2 says otherwise")])
+def test_a_file_that_is_not_sure_of_its_ground_is_refused(flag: str, reason: str) -> None:
+    with pytest.raises(Malformed) as refusal:
+        imports.read(flagged((row(), "1"), (row(), flag)))
+    (fault,) = refusal.value.faults
+    assert (fault.line, fault.column) == (3, "neutral_site")
+    assert reason in fault.reason
+
+
+def flagged(*rows: tuple[str, str]) -> bytes:
+    """A pool file with the column that says whether the ground is neutral."""
+    header, *lines = pool_file(*(text for text, _ in rows)).decode().splitlines()
+    with_flags = [f"{line},{flag}" for line, (_, flag) in zip(lines, rows, strict=True)]
+    return "\r\n".join([f"{header},neutral_site", *with_flags]).encode()
 
 
 @pytest.mark.rule("C11")
@@ -155,11 +216,11 @@ def test_ids_come_from_the_player_then_the_source_and_a_defence_is_named_by_its_
         (pool_file(row()) + b"\xff", 3, None, "not UTF-8"),
         (gzip.compress(pool_file(row()))[:-9], None, None, "cut short"),
         (b"\x1f\x8b nonsense", None, None, "damaged"),
-        (gzip.compress(b"\0" * (imports.MAX_BYTES + 1)), None, None, "unpacks to more"),
+        (gzip.compress(b"\0" * (MOST_BYTES + 1)), None, None, "unpacks to more"),
     ],
 )
 def test_a_malformed_file_imports_nothing_and_says_where(content: bytes, line: int, column: str, reason: str) -> None:
-    with pytest.raises(imports.Malformed) as refusal:
+    with pytest.raises(Malformed) as refusal:
         imports.read(content)
     fault = refusal.value.faults[0]
     assert (fault.line, fault.column) == (line, column)
@@ -167,7 +228,7 @@ def test_a_malformed_file_imports_nothing_and_says_where(content: bytes, line: i
 
 
 def test_all_bad_rows_of_a_file_are_named_at_once() -> None:
-    with pytest.raises(imports.Malformed) as refusal:
+    with pytest.raises(Malformed) as refusal:
         imports.read(pool_file(row(salary="x"), row(), row(week="y")))
     assert [(fault.line, fault.column) for fault in refusal.value.faults] == [(2, "salary"), (4, "week")]
 
