@@ -137,25 +137,31 @@ class Lineup:
     body: dict[str, Any]
 
 
-CODES: dict[str, str] = {
-    "slot-missing": "no pick fills this slot of the roster",
+CONTRACT: dict[str, str] = {
+    "slot-missing": "no pick fills a slot of the roster, or a pick does not say which it fills",
     "slot-unknown": "the roster has no such slot",
     "slot-repeated": "an earlier pick fills the same slot",
-    "player-unknown": "no such player_id in this contest's pool",
+    "player-unknown": "no such player_id in this contest's pool, or a pick without one",
     "player-repeated": "an earlier pick names the same player",
     "player-ineligible": "the player's positions do not fit the slot",
     "over-cap": "the prices of the picks add up to more than the cap",
     "reasoning-missing": "a rationale, main_factor, thesis, confidence or projected_score is absent, null or blank",
     "text-too-long": "a text has more characters than its limit",
     "number-out-of-range": "a number lies outside its range, has too many decimals, or is not finite",
-    "json-malformed": "the body is not one JSON document in UTF-8 of at most 512 KiB",
+}
+"""The codes of the rules of play. Another version of the API would be needed to change one."""
+
+STRUCTURAL: dict[str, str] = {
+    "json-malformed": "the body is not one JSON document in UTF-8",
     "wrong-type": "a member has another JSON type than it must",
-    "field-missing": "picks, or a pick's slot or player_id, is absent or null",
     "field-unknown": "a member that a lineup does not have",
     "key-repeated": "one object has the same key twice",
     "text-invalid": "a text holds a lone surrogate or the character U+0000",
     "picks-too-many": "there are more than three times as many picks as slots; only the first of them were judged",
 }
+"""The codes of a body that is not shaped like a lineup (decision 7). What is merely absent has a contract code."""
+
+CODES = CONTRACT | STRUCTURAL
 """Every code a violation may have, with its meaning. The codes are stable."""
 
 
@@ -192,7 +198,8 @@ class LineupRefused(Exception):
 
 
 MAX_BODY = 512 * 1024
-"""Bytes. The longest lineup the rules allow, every character escaped as a surrogate pair, takes some 290,000."""
+"""Bytes that are read of a lineup. The longest one the rules allow, every character escaped as a surrogate pair, takes
+some 290,000."""
 
 PICK_FIELDS = ("slot", "player_id", "rationale", "confidence", "main_factor")
 LINEUP_FIELDS = ("picks", "thesis", "projected_score", "confidence")
@@ -266,7 +273,7 @@ class Judge:
         """The lineup of a sound body; None for any doubt."""
         # With no unknown key and none missing, the right number of keys means that none is repeated,
         # which the parser would not tell. PostgreSQL's JSON cannot hold U+0000.
-        if len(body) > MAX_BODY or b"\\u0000" in body or len(_KEY.findall(body)) != self._keys:
+        if b"\\u0000" in body or len(_KEY.findall(body)) != self._keys:
             return None
         try:
             document = self._adapter.validate_json(body)
@@ -392,9 +399,6 @@ class _Inquest:
         self.found.append(Violation(code, pointer, detail, value, limit))
 
     def _parse(self, body: bytes) -> Any:
-        if len(body) > MAX_BODY:
-            self._malformed(f"The body has {len(body)} bytes; at most {MAX_BODY} are read.", len(body), MAX_BODY)
-            return None
         if not body.strip():
             self._malformed("The body is empty.", None, "a JSON object")
             return None
@@ -433,28 +437,30 @@ class _Inquest:
             self._add("field-unknown", _pointer(*at, key), detail, _shown(found[key]), list(known))
 
     def _picks(self, picks: Any) -> None:
-        slots = list(self.judge.slots)
         if picks is None:
-            detail = f"The picks are missing: one for each of {', '.join(slots)}."
-            self._add("field-missing", "/picks", detail, None, slots)
-            return
+            picks = []
         if not isinstance(picks, list):
             self._add("wrong-type", "/picks", "The picks must be an array.", _shown(picks), "array")
             return
-        most = 3 * len(slots)
+        slots = len(self.judge.slots)
+        most = 3 * slots
         if len(picks) > most:
-            detail = f"There are {len(picks)} picks for {len(slots)} slots; only the first {most} were judged."
-            self._add("picks-too-many", "/picks", detail, len(picks), len(slots))
+            detail = f"There are {len(picks)} picks for {slots} slots; only the first {most} were judged."
+            self._add("picks-too-many", "/picks", detail, len(picks), slots)
         first_slot: dict[str, int] = {}
         first_player: dict[str, int] = {}
+        homeless: list[PoolPlayer | None] = []
         total = 0
         for place, pick in enumerate(picks[:most]):
             if not isinstance(pick, _Object):
                 self._add("wrong-type", _pointer("picks", place), "A pick must be an object.", _shown(pick), "object")
+                homeless.append(None)
                 continue
             self._members(pick, PICK_FIELDS, "picks", place)
             slot = self._slot(pick, place, first_slot)
             player = self._player(pick, place, first_player)
+            if not isinstance(pick.get("slot"), str):
+                homeless.append(player)
             if slot and player:
                 if set(slot.positions).isdisjoint(player.positions):
                     plays, takes = "/".join(player.positions), "/".join(slot.positions)
@@ -470,21 +476,27 @@ class _Inquest:
             self._text(pick, ("picks", place, "rationale"), self.judge.ruleset.limits.rationale)
             self._confidence(pick, ("picks", place, "confidence"))
             self._text(pick, ("picks", place, "main_factor"), self.judge.ruleset.limits.main_factor)
-        for name, missing in self.judge.slots.items():
-            if name not in first_slot:
-                detail = f"No pick fills {name}, which takes {'/'.join(missing.positions)}."
-                self._add("slot-missing", "/picks", detail, None, name)
+        self._unfilled([slot for name, slot in self.judge.slots.items() if name not in first_slot], homeless)
         cap = self.judge.ruleset.cap
         if total > cap:
             detail = f"The picks cost {total}, {total - cap} more than the cap of {cap}."
             self._add("over-cap", "/picks", detail, total, cap)
 
-    def _name(self, pick: _Object, place: int, name: str, what: str) -> str | None:
+    def _unfilled(self, slots: list[Slot], homeless: list[PoolPlayer | None]) -> None:
+        """Note the slots that no pick fills, less one for each pick without a readable slot: that is noted there."""
+        for player in sorted(homeless, key=lambda player: player is None)[: len(slots)]:
+            positions = set(player.positions if player else ())
+            slots.remove(next((slot for slot in slots if positions & set(slot.positions)), slots[0]))
+        for slot in slots:
+            detail = f"No pick fills {slot.slot}, which takes {'/'.join(slot.positions)}."
+            self._add("slot-missing", "/picks", detail, None, slot.slot)
+
+    def _name(self, pick: _Object, place: int, name: str, code: str, what: Any) -> str | None:
         """A slot or player_id as a string; None, noted, where there is none."""
         value = pick.get(name)
         pointer = _pointer("picks", place, name)
         if value is None:
-            self._add("field-missing", pointer, f"The pick does not say its {name}.", None, what)
+            self._add(code, pointer, f"The pick does not say its {name}.", None, what)
         elif not isinstance(value, str):
             self._add("wrong-type", pointer, f"The {name} must be a string.", _shown(value), "string")
         else:
@@ -492,7 +504,7 @@ class _Inquest:
         return None
 
     def _slot(self, pick: _Object, place: int, first: dict[str, int]) -> Slot | None:
-        name = self._name(pick, place, "slot", "a slot of the roster")
+        name = self._name(pick, place, "slot", "slot-missing", list(self.judge.slots))
         if name is None:
             return None
         pointer = _pointer("picks", place, "slot")
@@ -509,7 +521,7 @@ class _Inquest:
 
     def _player(self, pick: _Object, place: int, first: dict[str, int]) -> PoolPlayer | None:
         pool = f"a player_id from /api/v1/contests/{self.judge.contest}/pool"
-        name = self._name(pick, place, "player_id", pool)
+        name = self._name(pick, place, "player_id", "player-unknown", pool)
         if name is None:
             return None
         pointer = _pointer("picks", place, "player_id")
