@@ -124,7 +124,6 @@ def test_the_installed_command_and_the_module_are_one() -> None:
 def test_an_interval_is_drawn_again_from_its_label_to_the_last_digit(mafl: Mafl) -> None:
     done = mafl("interval", "model:openai/gpt-5", "--sums", "119117,469573", "--counts", "9,37", "--json")
     assert document(done) == {
-        "label": "model:openai/gpt-5",
         "mean": 12797.608695652174,
         "low": 12691.162162162162,
         "high": 13235.222222222223,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mafl.cli.operator import DEFAULT_STATE, State, address
+from mafl.cli.operator import DEFAULT_STATE, State, find
 from mafl.cli.output import CommandError, Json, emit, err, examples, out
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from embedded.stack import Ports, Stack, StackOptions
     from house.season import Season, SeasonDone, WeekDone
 
-DEMO_STATE = Path(".mafl/demo")
+DEMO_STATE = "demo"
+"""Where the demo keeps its state, within the directory of ``MAFL_STATE``."""
 PUBLIC_PORT, OPERATOR_PORT = 8000, 8001
 
 Port = Annotated[int, typer.Option("--port", envvar="MAFL_PORT", help="Port of the pages and the public API.")]
@@ -72,7 +73,10 @@ def up(
     """Start MAFL on this machine and keep it up until Ctrl-C: PostgreSQL, NATS, gateway and services.
 
     Nothing needs to be installed and nothing needs root. What is kept is in the state directory.
-    MAFL_DATABASE_URL and MAFL_NATS_URL name servers to use instead of starting some.
+    MAFL_DATABASE_URL and MAFL_NATS_URL name servers to use instead of starting some: of an administrator of
+    PostgreSQL, who makes a role for each service, and one user of NATS for all services. The NATS that MAFL starts
+    gives each service a user of its own, who reads and publishes no more than it must; an existing one has no such
+    walls between the services unless you build them.
     """
     _embedded()
     from embedded.stack import StackOptions
@@ -89,6 +93,10 @@ def up(
 
     async def work() -> None:
         async with AsyncExitStack() as exit_stack:
+            if options.nats_url is not None:
+                err().print(
+                    "[yellow]All services share the one user of MAFL_NATS_URL, and may read all that it may.[/]"
+                )
             stack = await _start(exit_stack, options, Laps())
             addresses = {"public_url": stack.public_url, "operator_url": stack.operator_url, "state": str(stack.state)}
             emit(addresses, json, lambda _: None)
@@ -110,7 +118,13 @@ def demo(
     port: Port = PUBLIC_PORT,
     operator_port: OperatorPort = OPERATOR_PORT,
     free_ports: FreePorts = False,
-    state: Annotated[Path, typer.Option(help="The demo's own state directory; it is emptied first.")] = DEMO_STATE,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="The demo's own state directory, emptied first; "
+            f"where not given {DEMO_STATE} within that of MAFL_STATE, or within {DEFAULT_STATE}."
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(envvar="MAFL_DATA", help="Directory of the seasons; the repository's where not given."),
@@ -127,7 +141,10 @@ def demo(
     from house.season import Season, SeasonError, read_files
 
     options = StackOptions(
-        state=state, ports=_ports(port, operator_port, free_ports), clock=ClockName.REPLAY.value, fresh=True
+        state=state or Path(os.environ.get("MAFL_STATE") or DEFAULT_STATE) / DEMO_STATE,
+        ports=_ports(port, operator_port, free_ports),
+        clock=ClockName.REPLAY.value,
+        fresh=True,
     )
 
     async def work() -> None:
@@ -163,8 +180,7 @@ def demo(
 
 def status(state: State = DEFAULT_STATE, json: Json = False) -> None:
     """What runs, whether it is ready, and how far the contests are. Fails unless everything is ready."""
-    local = _local(state)
-    document = asyncio.run(_status(state, local))
+    document = asyncio.run(_status(state))
     emit(document, json, lambda console: _show_status(console, document))
     if not document["ready"]:
         raise typer.Exit(1)
@@ -362,21 +378,22 @@ def _points(hundredths: float | None) -> str:
 # --- status -------------------------------------------------------------------------------------
 
 
-def _local(state: Path) -> Any:
-    """What the state directory tells of its stack; ``None`` where the operator is somewhere else or nothing runs."""
-    if os.environ.get("MAFL_OPERATOR_URL"):
+def _local(state: Path | None) -> Any:
+    """What a state directory tells of its stack; ``None`` where the operator is elsewhere or nothing tells."""
+    if state is None:
         return None
     try:
         from embedded.stack import read_state
     except ImportError:
         return None
-    return read_state(state) or read_state(state / "demo")
+    return read_state(state)
 
 
-async def _status(state: Path, local: Any) -> dict[str, Any]:
+async def _status(directory: Path) -> dict[str, Any]:
     from mafl.client import OperatorClient, PublicClient, Retry
 
-    url, token = address(state)
+    operated = find(directory)
+    local = _local(operated.state)
     once = Retry(patience=0.0)
     processes: dict[str, Any] = {}
     services: dict[str, Any] = {}
@@ -386,18 +403,19 @@ async def _status(state: Path, local: Any) -> dict[str, Any]:
             for name, one in local.processes.items()
         }
         for name, port in local.ports.items():
-            if name in ("public", "operator", "postgres", "nats", "nats_monitor"):
+            if name in ("public", "operator", "postgres", "nats"):
                 continue
             async with PublicClient(f"http://127.0.0.1:{port}", retry=once, timeout=5.0) as client:
                 services[name] = await _ready(client)
-    async with OperatorClient(url, token=token, retry=once, timeout=10.0) as operator:
+    async with OperatorClient(operated.url, token=operated.token, retry=once, timeout=10.0) as operator:
         contests = (await operator.operator_contests())["contests"]
         boards = await operator.digest()
     ready = all(one["alive"] for one in processes.values()) and all(one["ready"] for one in services.values())
     return {
         "ready": ready,
+        "state": None if operated.state is None else str(operated.state),
         "public_url": local.public_url if local is not None else None,
-        "operator_url": url,
+        "operator_url": operated.url,
         "processes": processes,
         "services": services,
         "contests": contests,
@@ -417,7 +435,8 @@ async def _ready(client: Any) -> dict[str, Any]:
 def _show_status(console: Console, document: dict[str, Any]) -> None:
     from rich.table import Table
 
-    console.print(f"pages {document['public_url'] or '?'}, operator {document['operator_url']}")
+    whose = f"the stack of {document['state']}" if document["state"] else "the stack of MAFL_OPERATOR_URL"
+    console.print(f"{whose}: pages {document['public_url'] or '?'}, operator {document['operator_url']}")
     table = Table("process", "pid", "state", "restarts", "ready", box=None)
     for name, one in document["processes"].items():
         service = document["services"].get(name)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -31,19 +32,28 @@ State = Annotated[
 ]
 
 
-def address(state: Path) -> tuple[str, str]:
-    """The operator's URL and token: from the environment, else from the stack that runs on this state.
+@dataclass(frozen=True)
+class Operated:
+    """The operator's address and token; ``state`` is the directory that told them, if one did."""
+
+    url: str
+    token: str = field(repr=False)
+    state: Path | None = None
+
+
+def find(state: Path) -> Operated:
+    """Whom to operate: as the environment says, else the stack that runs on this state.
 
     ``mafl demo`` keeps its state in a directory of its own below, which is looked at second.
     """
     url, token = os.environ.get("MAFL_OPERATOR_URL"), os.environ.get("MAFL_OPERATOR_TOKEN")
     if url and token:
-        return url, token
+        return Operated(url, token)
     tried = [state / "stack.json", state / "demo" / "stack.json"]
     for path in tried:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            return document["operator_url"], document["operator_token"]
+            return Operated(document["operator_url"], document["operator_token"], path.parent)
         except FileNotFoundError:
             continue
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -60,10 +70,10 @@ def operate(state: Path, work: Callable[[OperatorClient], Awaitable[T]]) -> T:
     """Call the operator's API: ``work`` gets the client."""
     from mafl.client import OperatorClient, Retry
 
-    url, token = address(state)
+    operated = find(state)
 
     async def session() -> T:
-        async with OperatorClient(url, token=token, retry=Retry(patience=10.0)) as client:
+        async with OperatorClient(operated.url, token=operated.token, retry=Retry(patience=10.0)) as client:
             return await work(client)
 
     return asyncio.run(session())
