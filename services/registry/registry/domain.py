@@ -6,6 +6,7 @@ Rules: A1 (one request registers), A2 (names), A3 (what may change), A8 (marks),
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 import zlib
 from dataclasses import dataclass
