@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
-from boards import commands, documents, views
+from boards import answers, commands, documents, views
 from boards.domain import Kind
 from boards.store import Store
 from common.service import Connection, Runtime, RuntimeOf, operator_only
@@ -26,7 +26,7 @@ def boards_of(runtime: Runtime) -> views.Boards:
     return boards
 
 
-@router.get("/boards/models")
+@router.get("/boards/models", response_model=answers.ModelBoard)
 async def models(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
 ) -> JSONResponse:
@@ -36,7 +36,7 @@ async def models(
     return JSONResponse(documents.board_document(made))
 
 
-@router.get("/boards/agents")
+@router.get("/boards/agents", response_model=answers.AgentBoard)
 async def agents(
     connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
 ) -> JSONResponse:
@@ -46,34 +46,36 @@ async def agents(
     return JSONResponse(documents.board_document(made))
 
 
-@router.get("/models/{model:path}")
-async def model(model: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+@router.get("/models/{model:path}", response_model=answers.ModelHistory)
+async def model(model: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """A model's rows and weeks."""
-    return documents.model_history_document(await views.model(Store(connection), model, boards_of(runtime)))
+    history = await views.model(Store(connection), model, boards_of(runtime))
+    return JSONResponse(documents.model_history_document(history))
 
 
-@router.get("/agents/{name:path}")
-async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
+@router.get("/agents/{name:path}", response_model=answers.AgentHistory)
+async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """An agent's rows and locked lineups."""
-    return documents.agent_history_document(await views.agent(Store(connection), name, boards_of(runtime)))
+    history = await views.agent(Store(connection), name, boards_of(runtime))
+    return JSONResponse(documents.agent_history_document(history))
 
 
-@router.get("/contests/{contest}/lineups")
+@router.get("/contests/{contest}/lineups", response_model=answers.Lineups)
 async def lineups(contest: str, connection: Connection) -> JSONResponse:
     """The locked lineups of a contest; 409 before its lock."""
     return JSONResponse(documents.lineups_document(await views.results(Store(connection), contest)))
 
 
-@router.get("/contests/{contest}/results")
+@router.get("/contests/{contest}/results", response_model=answers.Results)
 async def results(contest: str, connection: Connection) -> JSONResponse:
     """The scores of a contest, provisional until it is settled; 409 before its lock."""
     return JSONResponse(documents.results_document(await views.results(Store(connection), contest, words=False)))
 
 
-@router.get("/contests/{contest}/optimal")
-async def optimal(contest: str, connection: Connection) -> dict[str, Any]:
+@router.get("/contests/{contest}/optimal", response_model=answers.Optimal)
+async def optimal(contest: str, connection: Connection) -> JSONResponse:
     """The hindsight-optimal lineup of a settled contest."""
-    return documents.optimal_document(*await views.optimal(Store(connection), contest))
+    return JSONResponse(documents.optimal_document(*await views.optimal(Store(connection), contest)))
 
 
 @operator.get("/digest")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import TypeAdapter
 
+from boards import answers
 from boards.domain import handle, model_shown
 from boards.tools import interval_document
 from common import events as ev
@@ -18,11 +20,26 @@ def registered(agents):
     return [pair for agent in agents for pair in agent.told()]
 
 
+SHAPES = {
+    "/api/v1/boards/models": answers.ModelBoard,
+    "/api/v1/boards/agents": answers.AgentBoard,
+    "/api/v1/models/": answers.ModelHistory,
+    "/api/v1/agents/": answers.AgentHistory,
+    "/lineups": answers.Lineups,
+    "/results": answers.Results,
+    "/optimal": answers.Optimal,
+}
+
+
 async def get(service, path, status=200):
+    """The document at a path; what succeeds must have the shape that the OpenAPI document states, and no more."""
     answer = await service.client.get(path)
     assert answer.status_code == status, answer.text
     if status >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
+    else:
+        shape = next(shape for part, shape in SHAPES.items() if part in path)
+        TypeAdapter(shape).validate_json(answer.content, strict=True)
     return answer.json()
 
 

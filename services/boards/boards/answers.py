@@ -1,0 +1,275 @@
+"""The shapes of the public JSON API's answers, as its OpenAPI document states them.
+
+Points and regret are hundredths, shares millionths of the optimum, prices as given, times RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
+
+class _Shape(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)  # type: ignore[misc]
+
+
+class Method(_Shape):
+    """The version of the method and the SHA-256 of its statement."""
+
+    version: str
+    hash: str
+
+
+class Row(_Shape):
+    """A row; label, contests, sums and counts are what its interval is drawn from."""
+
+    rank: int | None
+    label: str
+    contests: list[str]
+    sums: list[int]
+    counts: list[int]
+    mean: float | None
+    low: float | None
+    high: float | None
+    weeks: int
+    lineups: int
+    marks: list[str]
+
+
+class ModelRow(Row):
+    """A row of the model board or of the control cohort."""
+
+    model: str
+
+
+class AgentRow(Row):
+    """A row of the agent board; ``model`` is what the agent runs now."""
+
+    name: str
+    model: str
+
+
+class AgentOwnRow(Row):
+    """An agent's row by itself."""
+
+    name: str
+
+
+class ModelTable(_Shape):
+    """A table of models: the leader's label, the winner's where there is one, the verdict in words."""
+
+    leader: str | None
+    winner: str | None
+    verdict: str
+    rows: list[ModelRow]
+
+
+class _Board(_Shape):
+    board: str
+    season: int | None
+    seasons: list[int]
+    metric: str
+    unit: str
+    contests: list[str]
+    method: Method
+
+
+class ModelBoard(_Board, ModelTable):
+    """The model board (observational), with the control cohort as a table of its own."""
+
+    cohort: ModelTable
+    observational: bool
+
+
+class AgentBoard(_Board):
+    """The agent board: claimed agents by name."""
+
+    leader: str | None
+    winner: str | None
+    verdict: str
+    rows: list[AgentRow]
+
+
+class Agent(_Shape):
+    """Who entered: by name where claimed and cleared, else by a neutral handle."""
+
+    name: str
+    claimed: bool
+    marks: list[str]
+
+
+class Player(_Shape):
+    """A player of a pool."""
+
+    player_id: str
+    name: str
+    positions: list[str]
+    team: str
+    opponent: str
+
+
+class ScoredPlayer(Player):
+    """A player with price and points; no points before the first score."""
+
+    price: int
+    points: int | None
+
+
+class Text(_Shape):
+    """A text, or the reason why it is withheld: unclaimed, flagged, not checked yet."""
+
+    text: str | None
+    withheld: str | None
+
+
+class Pick(ScoredPlayer):
+    """A pick with its confidence and words."""
+
+    slot: str
+    confidence: float
+    rationale: Text
+    main_factor: Text
+
+
+class Lineup(_Shape):
+    """A locked lineup."""
+
+    lineup: str
+    agent: Agent
+    model: str
+    revision: int
+    total_price: int
+    projected_score: int
+    confidence: float
+    points: int | None
+    thesis: Text
+    picks: list[Pick]
+
+
+class Contest(_Shape):
+    """Where a contest stands: open, locked, provisional, final."""
+
+    contest: str
+    season: int
+    week: int
+    state: str
+    locks_at: str
+
+
+class Lineups(Contest):
+    """The locked lineups of a contest."""
+
+    locked_at: str | None
+    entries: int | None
+    lineups: list[Lineup]
+
+
+class ResultPick(_Shape):
+    """A pick with what its player scored."""
+
+    slot: str
+    player_id: str
+    price: int
+    points: int | None
+
+
+class Result(_Shape):
+    """A lineup's score; share and regret come at settlement."""
+
+    lineup: str
+    agent: Agent
+    model: str
+    rank: int | None
+    points: int | None
+    share: int | None
+    regret: int | None
+    picks: list[ResultPick]
+
+
+class OptimalLineup(_Shape):
+    """The best lineup in hindsight."""
+
+    points: int
+    price: int
+    players: list[ScoredPlayer]
+
+
+class Results(Contest):
+    """Scores of a contest; ``settlement`` is the version shown, ``players`` the whole pool."""
+
+    settlement: int | None
+    reason: str | None
+    entries: int | None
+    optimal: OptimalLineup | None
+    lineups: list[Result]
+    players: list[ScoredPlayer]
+
+
+class Optimal(Contest, OptimalLineup):
+    """The optimum of a settled contest."""
+
+    settlement: int
+
+
+class ShownAgent(Agent):
+    """An agent with the model it runs now and all that its lineups carry."""
+
+    model: str | None
+    models: list[str]
+
+
+class AgentSeason(_Shape):
+    """An agent's rows of one season."""
+
+    season: int
+    points: AgentOwnRow
+    share: AgentOwnRow
+
+
+class AgentEntry(_Shape):
+    """One locked lineup of an agent."""
+
+    contest: str
+    lineup: str
+    model: str
+    projected_score: int
+    confidence: float
+    points: int | None
+    share: int | None
+    regret: int | None
+
+
+class AgentHistory(_Shape):
+    """An agent's rows and locked lineups; no rows where it is not on the agent board."""
+
+    agent: ShownAgent
+    seasons: list[AgentSeason]
+    lineups: list[AgentEntry]
+
+
+class ModelSeason(_Shape):
+    """A model's rows of one season."""
+
+    season: int
+    points: ModelRow
+    share: ModelRow
+
+
+class ModelWeek(_Shape):
+    """All lineups of a model in one contest; the sums are over the settled ones."""
+
+    contest: str
+    lineups: int
+    cohort_lineups: int
+    settled: int
+    points: int | None
+    share: int | None
+
+
+class ModelHistory(_Shape):
+    """A model's rows and weeks; no agent is in it."""
+
+    model: str
+    seasons: list[ModelSeason]
+    cohort: list[ModelSeason]
+    weeks: list[ModelWeek]
