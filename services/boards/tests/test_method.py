@@ -70,6 +70,17 @@ async def test_the_method_page_prints_vectors_coverage_version_and_hash(start):
     assert METHOD.hash in page
     assert 'href="/skill.md"' in page
     assert "about half of the time" in page
+    explained = (
+        "no interval yet",
+        "small sample",
+        "overlap #1",
+        "HOUSE",
+        "cohort",
+        "reference",
+        "observational",
+        "No winner",
+    )
+    assert [word for word in explained if word not in page] == []
 
 
 @pytest.mark.rule("B10", "C3")
