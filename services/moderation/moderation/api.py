@@ -22,6 +22,7 @@ class BacklogView(BaseModel):
     texts: int
     oldest_seconds: float
     names: int
+    models: int
 
 
 class FindingView(BaseModel):
@@ -58,9 +59,14 @@ class QueueView(BaseModel):
 
 @operator.get("/backlog")
 async def backlog(connection: Connection) -> BacklogView:
-    """How many texts and names wait to be judged, and for how long."""
+    """How many texts, agents' names and models' labels wait to be judged; how long the oldest text has waited."""
     waiting = await Store(connection).backlog()
-    return BacklogView(texts=waiting.texts, oldest_seconds=waiting.oldest_seconds, names=waiting.names)
+    return BacklogView(
+        texts=waiting.texts,
+        oldest_seconds=waiting.oldest_seconds,
+        names=waiting.names,
+        models=waiting.models,
+    )
 
 
 @operator.get("/queue")

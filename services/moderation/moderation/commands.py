@@ -20,6 +20,7 @@ from moderation.store import DueLineup, Store, WaitingText
 
 TEXTS_AT_ONCE = 256
 NAMES_AT_ONCE = 256
+MODELS_AT_ONCE = 256
 LINEUPS_AT_ONCE = 256
 SECONDS_AT_ONCE = 2.0
 """After this long a batch is written as far as it got: one slow text does not hold up what is judged already."""
@@ -80,6 +81,20 @@ async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int
         told.append((event, agent.told_version + 1))
     await emit_all(store.connection, told)
     _count(metrics, verdicts, failures)
+    return len(waiting)
+
+
+async def judge_models(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
+    """Judge a batch of models' labels and tell what became of them, of each once; how many."""
+    waiting = await store.waiting_models(MODELS_AT_ONCE)
+    if not waiting:
+        return 0
+    failures = _Failures()
+    verdicts = await asyncio.to_thread(lambda: {model: pipeline.judge_label(model, failures.note) for model in waiting})
+    await store.judged_models(verdicts, pipeline.version)
+    told = [(ev.ModelJudged(model=model, state=verdict.state), 1) for model, verdict in verdicts.items()]
+    await emit_all(store.connection, told)
+    _count(metrics, list(verdicts.values()), failures)
     return len(waiting)
 
 

@@ -40,4 +40,6 @@ async def final(connection: AsyncConnection, event: ev.LineupLocked, envelope: e
 
 @HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
 async def agent(connection: AsyncConnection, event: ev.AgentState, envelope: ev.Envelope) -> None:
-    await Store(connection).agent(event.agent_id, event.agent_name, envelope.aggregateversion)
+    store = Store(connection)
+    await store.agent(event.agent_id, event.agent_name, envelope.aggregateversion)
+    await store.model(event.model)

@@ -24,10 +24,12 @@ async def judge(runtime: Runtime) -> None:
         async with runtime.database.transaction() as connection:
             names = await commands.judge_names(Store(connection), pipeline, runtime.metrics)
         async with runtime.database.transaction() as connection:
+            models = await commands.judge_models(Store(connection), pipeline, runtime.metrics)
+        async with runtime.database.transaction() as connection:
             texts = await commands.judge_texts(Store(connection), pipeline, pools, runtime.metrics)
         if texts:
             runtime.wake("publish")
-        if not names and not texts:
+        if not names and not models and not texts:
             await runtime.woken("judge")
 
 

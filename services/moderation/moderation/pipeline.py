@@ -52,6 +52,9 @@ class Detector(Protocol):
 
 Failed = Callable[[Detector, Exception], None]
 
+_APART = str.maketrans("/:@_+", "     ")
+"""Separators of a model's label; each becomes one character, so that spans stay where they are."""
+
 
 class Pipeline:
     """Detectors in order. Safe to use from one thread at a time."""
@@ -63,6 +66,16 @@ class Pipeline:
     def version(self) -> str:
         """Which detectors in which versions; a verdict keeps it."""
         return " ".join(f"{detector.name}/{detector.version}" for detector in self.detectors)
+
+    def judge_label(self, label: str, failed: Failed) -> Verdict:
+        """The verdict on a model's label, as written and as the words that its separators join.
+
+        ``openai/winners.bet`` is a path like any other, and an address to whoever reads it.
+        """
+        whole, apart = (self.judge(text, Context(), failed) for text in (label, label.translate(_APART)))
+        if whole.findings or apart.findings:
+            return Verdict(State.FLAGGED, tuple(sorted({*whole.findings, *apart.findings}, key=_place)))
+        return whole if apart.state is State.CLEARED else apart
 
     def judge(self, text: str, context: Context, failed: Failed) -> Verdict:
         """The verdict on a text.

@@ -102,6 +102,18 @@ AGENTS = Table(
     Index("agents_waiting", "agent_id", postgresql_where=text("state IS NULL")),
 )
 
+MODELS = Table(
+    "models",
+    METADATA,
+    Column("model", Text, primary_key=True),
+    Column("state", Text),
+    Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("pipeline", Text),
+    Column("judged_at", DateTime(timezone=True)),
+    Index("models_waiting", "model", postgresql_where=text("state IS NULL")),
+)
+"""Every label of a model that any agent has ever claimed: past lineups keep theirs (A3)."""
+
 
 @dataclass(frozen=True)
 class WaitingText:
@@ -140,6 +152,7 @@ class Backlog:
     texts: int
     oldest_seconds: float
     names: int
+    models: int
 
 
 class Store:
@@ -196,6 +209,10 @@ class Store:
                 where=AGENTS.c.version < version,
             )
         )
+
+    async def model(self, model: str) -> None:
+        """A model's label; one that is not known yet waits to be judged."""
+        await self.connection.execute(insert(MODELS).values(model=model).on_conflict_do_nothing())
 
     # --- judging ---
 
@@ -267,6 +284,39 @@ class Store:
                 told_version=waiting.told_version + 1,
             )
         )
+
+    async def waiting_models(self, limit: int) -> Sequence[str]:
+        """Models' labels to be judged; no other copy gets them."""
+        query = (
+            select(MODELS.c.model)
+            .where(MODELS.c.state.is_(None))
+            .order_by(MODELS.c.model)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        return (await self.connection.scalars(query)).all()
+
+    async def judged_models(self, verdicts: Mapping[str, Verdict], pipeline: str) -> None:
+        """Keep verdicts on labels held by :meth:`waiting_models`."""
+        statement = (
+            update(MODELS)
+            .where(MODELS.c.model == bindparam("of_model"))
+            .values(
+                state=bindparam("new_state"),
+                findings=bindparam("new_findings"),
+                pipeline=pipeline,
+                judged_at=func.clock_timestamp(),
+            )
+        )
+        rows = [
+            {
+                "of_model": model,
+                "new_state": str(verdict.state),
+                "new_findings": [asdict(finding) for finding in verdict.findings],
+            }
+            for model, verdict in verdicts.items()
+        ]
+        await self.connection.execute(statement, rows)
 
     # --- telling ---
 
@@ -341,8 +391,11 @@ class Store:
         age = func.extract("epoch", func.clock_timestamp() - func.min(TEXTS.c.received_at))
         query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.state.is_(None))
         texts, oldest = (await self.connection.execute(query)).one()
-        names = select(func.count()).select_from(AGENTS).where(AGENTS.c.state.is_(None))
-        return Backlog(texts, float(oldest), (await self.connection.execute(names)).scalar_one())
+        names, models = [
+            (await self.connection.execute(select(func.count()).where(table.c.state.is_(None)))).scalar_one()
+            for table in (AGENTS, MODELS)
+        ]
+        return Backlog(texts, float(oldest), names, models)
 
     async def withheld(self, limit: int) -> Sequence[Mapping[str, Any]]:
         """Texts that are not cleared, newest verdict first: of final revisions of locked contests alone (C8)."""

@@ -80,6 +80,69 @@ def test_a_surname_alone_passes_where_the_pool_has_it_and_is_written_as_a_name(p
     assert "profanity" in judge(pipeline, "Butt sees six targets.", "Rob Gronkowski")
 
 
+@pytest.mark.rule("A10")
+@pytest.mark.parametrize(
+    "label",
+    [
+        "openai/gpt-5",
+        "gpt-4.1-2025-04-14",
+        "anthropic/claude-sonnet-4.5",
+        "claude-3-5-sonnet-20241022",
+        "us.anthropic.claude-3-7-sonnet-20250219-v1:0",
+        "vertex_ai/claude-opus-4@20250514",
+        "qwen/qwen3-coder:free",
+        "@cf/meta/llama-3.1-8b-instruct",
+        "meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8",
+        "Qwen2.5-72B-Instruct.Q4_0.gguf",
+        "cohere/command-r-plus-08-2024",
+        "google/gemini-2.5-pro",
+        "moonshotai/Kimi-K2-Instruct-0905",
+        "demo/aurora-1",
+        "My own finetune v2",
+    ],
+)
+def test_a_label_as_models_have_them_passes(pipeline: Pipeline, label: str) -> None:
+    assert pipeline.judge_label(label, unexpected).findings == ()
+
+
+@pytest.mark.rule("A10")
+@pytest.mark.parametrize(
+    ("label", "detector"),
+    [
+        ("https://evil.example/x", "links"),
+        ("https:evil.com", "links"),
+        ("winners.bet", "links"),
+        ("openai/winners.bet", "links"),
+        ("gpt-5@www.evil.com/x", "links"),
+        ("discord.gg/abc123", "links"),
+        ("bob@example.com", "personal-data"),
+        ("openai/gpt-5:bob@example.com", "personal-data"),
+        ("call 415-555-2671", "personal-data"),
+        ("+14155552671", "personal-data"),
+        ("model_4155552671", "personal-data"),
+        ("AKIAIOSFODNN7EXAMPLE", "secrets"),
+        ("mafl_sk_abcdefgh1234", "secrets"),
+        ("shit/gpt-5", "profanity"),
+        ("shit_model", "profanity"),
+    ],
+)
+def test_a_label_that_is_an_address_a_secret_or_abuse_is_flagged_where_it_stands(
+    pipeline: Pipeline, label: str, detector: str
+) -> None:
+    verdict = pipeline.judge_label(label, unexpected)
+    assert verdict.state is State.FLAGGED
+    assert detector in {found.detector for found in verdict.findings}
+    assert all(0 <= found.start < found.end <= len(label) for found in verdict.findings)
+
+
+@pytest.mark.rule("A10")
+@pytest.mark.parametrize(
+    "entry", [entry for entry in FLAGGED if entry["kind"] == "slur"], ids=lambda entry: entry["kind"]
+)
+def test_a_slur_is_flagged_as_a_part_of_a_label_too(pipeline: Pipeline, entry: dict[str, str]) -> None:
+    assert pipeline.judge_label(f"lab/{written(entry)}", unexpected).state is State.FLAGGED
+
+
 def test_every_allowed_word_is_one_that_the_library_would_have_flagged() -> None:
     from glin_profanity import Filter
 
