@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from sqlalchemy import select, text
+from sqlalchemy import ColumnElement, DateTime, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -25,33 +25,45 @@ def wall() -> datetime:
 
 
 class Clock(Protocol):
-    """What every service asks for the time."""
+    """What every service asks for the time.
+
+    ``sql`` is the present instant as an expression, for a statement that reads the time together with other
+    things and so saves a round trip.
+    """
 
     replay: bool
+    sql: ColumnElement[datetime]
 
     async def now(self, connection: AsyncConnection) -> datetime:
         """The present instant, aware, in UTC."""
         ...
 
 
+async def _read(connection: AsyncConnection, sql: ColumnElement[datetime]) -> datetime:
+    now: datetime = (await connection.execute(select(sql))).scalar_one()
+    return now.astimezone(UTC)
+
+
 class SystemClock:
     """The database's own clock, read at the question and not at the start of the transaction."""
 
     replay = False
+    sql: ColumnElement[datetime] = func.clock_timestamp(type_=DateTime(timezone=True))
 
     async def now(self, connection: AsyncConnection) -> datetime:
-        now: datetime = (await connection.execute(text("SELECT clock_timestamp()"))).scalar_one()
-        return now.astimezone(UTC)
+        return await _read(connection, self.sql)
 
 
 class ReplayClock:
     """A clock that stands still until it is moved, and is never moved backwards."""
 
     replay = True
+    sql: ColumnElement[datetime] = func.coalesce(
+        select(REPLAY_CLOCK.c.now).scalar_subquery(), literal(BEFORE_THE_FIRST_MOVE, DateTime(timezone=True))
+    )
 
     async def now(self, connection: AsyncConnection) -> datetime:
-        now = (await connection.execute(select(REPLAY_CLOCK.c.now))).scalar_one_or_none()
-        return BEFORE_THE_FIRST_MOVE if now is None else now.astimezone(UTC)
+        return await _read(connection, self.sql)
 
     async def move(self, connection: AsyncConnection, now: datetime) -> int | None:
         """Move to ``now``; the number of moves so far, or ``None`` where that would be backwards."""

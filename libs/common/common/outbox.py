@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -36,14 +37,21 @@ async def emit(connection: AsyncConnection, event: Event, version: int) -> None:
 
 async def emit_all(connection: AsyncConnection, events: Iterable[tuple[Event, int]]) -> None:
     """Record many events, in order, in the caller's transaction: pairs of event and aggregate version."""
+    if recorded := rows(events):
+        await connection.execute(insert(OUTBOX), recorded)
+
+
+def rows(events: Iterable[tuple[Event, int]]) -> list[dict[str, Any]]:
+    """The rows of ``OUTBOX`` for events, for a store that writes them in one statement with its own."""
     correlation = correlation_id()
-    rows = []
+    recorded = []
     for event, version in events:
         event_id = UUID(bytes=uuid_utils.uuid7().bytes)
         envelope = pack(event, event_id=event_id, aggregate_version=version, correlation_id=correlation, time=wall())
-        rows.append({"event_id": event_id, "subject": event.subject(), "envelope": envelope.model_dump(mode="json")})
-    if rows:
-        await connection.execute(insert(OUTBOX), rows)
+        recorded.append(
+            {"event_id": event_id, "subject": event.subject(), "envelope": envelope.model_dump(mode="json")}
+        )
+    return recorded
 
 
 class Relay:
@@ -73,7 +81,7 @@ class Relay:
         """
         async with self._database.transaction() as connection:
             await connection.execute(select(func.pg_advisory_xact_lock(_RELAY_LOCK)))
-            rows = (
+            waiting = (
                 await connection.execute(
                     select(OUTBOX.c.position, OUTBOX.c.event_id, OUTBOX.c.subject, OUTBOX.c.envelope)
                     .where(OUTBOX.c.published_at.is_(None))
@@ -81,17 +89,19 @@ class Relay:
                     .limit(_BATCH)
                 )
             ).all()
-            if not rows:
+            if not waiting:
                 self._metrics.outbox_waiting.set(0)
                 return 0
             outcomes = await asyncio.gather(
                 *(
                     self._bus.publish(row.subject, json.dumps(row.envelope).encode(), message_id=str(row.event_id))
-                    for row in rows
+                    for row in waiting
                 ),
                 return_exceptions=True,
             )
-            sent = [row for row, outcome in zip(rows, outcomes, strict=True) if not isinstance(outcome, BaseException)]
+            sent = [
+                row for row, outcome in zip(waiting, outcomes, strict=True) if not isinstance(outcome, BaseException)
+            ]
             if sent:
                 await connection.execute(
                     update(OUTBOX)
@@ -100,9 +110,9 @@ class Relay:
                 )
             for row in sent:
                 self._metrics.outbox_published.labels(row.subject).inc()
-            self._metrics.outbox_waiting.set(len(rows) - len(sent))
-        if len(sent) < len(rows):
+            self._metrics.outbox_waiting.set(len(waiting) - len(sent))
+        if len(sent) < len(waiting):
             failure = next(outcome for outcome in outcomes if isinstance(outcome, BaseException))
-            logger.warning("events wait in the outbox", waiting=len(rows) - len(sent), error=repr(failure))
+            logger.warning("events wait in the outbox", waiting=len(waiting) - len(sent), error=repr(failure))
             await asyncio.sleep(_POLL_SECONDS)
         return len(sent)
