@@ -11,16 +11,15 @@ that it needs, and ``admin`` for the provisioner and the operator's tools.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import secrets
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import socket
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from common import topology
@@ -28,12 +27,8 @@ from embedded.process import Command
 from embedded.server import Server
 from embedded.wheels import program
 
-if TYPE_CHECKING:
-    from nats.js import JetStreamContext
-
 ADMIN = "admin"
 _ANSWER_PATIENCE = 2.0
-T = TypeVar("T")
 
 
 def new_passwords(services: Iterable[str] = topology.SERVICES) -> dict[str, str]:
@@ -107,49 +102,39 @@ class Nats(Server):
 
     def is_ready(self) -> bool:
         """Whether the server takes clients and JetStream, with its streams recovered, answers them."""
-        return self._learn_port() and self._ask(lambda js: js.account_info()) is not None
+        return self._learn_port() and "error" not in self._ask("$JS.API.INFO")
 
     def durables(self) -> set[tuple[str, str]]:
         """The durables that there are, as (stream, durable); empty when the server does not answer."""
+        streams = self._ask("$JS.API.STREAM.NAMES").get("streams") or ()
+        return {
+            (stream, durable)
+            for stream in streams
+            for durable in self._ask(f"$JS.API.CONSUMER.NAMES.{stream}").get("consumers") or ()
+        }
 
-        async def all_of(js: JetStreamContext) -> set[tuple[str, str]]:
-            streams = [str(stream.config.name) for stream in await js.streams_info()]
-            return {(stream, consumer.name) for stream in streams for consumer in await js.consumers_info(stream)}
+    def _ask(self, subject: str) -> dict[str, Any]:
+        """Put a question to JetStream as ``admin``; a document with an ``error`` when there is no answer.
 
-        return self._ask(all_of) or set()
-
-    def _ask(self, question: Callable[[JetStreamContext], Awaitable[T]]) -> T | None:
-        """Ask JetStream as ``admin``; None when there is no answer.
-
-        In a thread of its own, because the caller's may have an event loop that runs.
+        Written out in the protocol's own words: the client library wants an event loop, and when a server dies in
+        the middle of its greeting it waits for ever.
         """
-
-        async def ask() -> T:
-            import nats
-
-            async def ignore(error: Exception) -> None:
-                """The caller learns of it by the exception."""
-
-            client = await nats.connect(
-                self.url(ADMIN),
-                inbox_prefix=topology.inbox_prefix(ADMIN).encode(),
-                allow_reconnect=False,
-                connect_timeout=_ANSWER_PATIENCE,
-                error_cb=ignore,
-            )
-            try:
-                return await question(client.jetstream(timeout=_ANSWER_PATIENCE))
-            finally:
-                with contextlib.suppress(nats.errors.Error):
-                    await client.close()
-
-        import nats.errors
-
-        with ThreadPoolExecutor(1) as thread:
-            try:
-                return thread.submit(asyncio.run, ask()).result()
-            except (nats.errors.Error, OSError, TimeoutError):
-                return None
+        inbox = f"{topology.inbox_prefix(ADMIN)}.{secrets.token_hex(8)}"
+        hello = json.dumps({"user": ADMIN, "pass": self.users[ADMIN], "verbose": False, "pedantic": False})
+        question = f"CONNECT {hello}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} 0\r\n\r\n"
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), _ANSWER_PATIENCE) as connection:
+                connection.sendall(question.encode())
+                with connection.makefile("rb") as lines:
+                    for line in lines:
+                        if line.startswith(b"MSG "):
+                            answer: dict[str, Any] = json.loads(lines.read(int(line.split()[-1])))
+                            return answer
+                        if line.startswith(b"-ERR"):
+                            return {"error": line.decode()}
+        except (OSError, ValueError) as error:
+            return {"error": repr(error)}
+        return {"error": "the server closed the connection"}
 
     # --- configuration ------------------------------------------------------------------------
 
