@@ -68,6 +68,22 @@ def test_a_player_without_a_statistics_line_scores_zero(week: Any) -> None:
     assert list(points) == sorted(player.player_id for player in week.opened.players)
 
 
+@pytest.mark.rule("S3")
+def test_a_lineup_gets_nothing_for_a_player_who_did_not_play(week: Any, outcome: Outcome) -> None:
+    lines = lines_worth(week)
+    absent = next(pick.player_id for pick in week.lineups[0].picks if lines.get(pick.player_id))
+    without = work_out(
+        cents(week.opened), entries_of(week), {one: line for one, line in lines.items() if one != absent}
+    )
+    for before, after in zip(outcome.results, without.results, strict=True):
+        picks = [pick.player_id for pick in after.entry.picks]
+        gone = hundredths(week.worth[absent]) if absent in picks else 0
+        assert after.points == sum(after.picks) == before.points - gone
+        assert all(worth == 0 for player, worth in zip(picks, after.picks, strict=True) if player == absent)
+    assert without.results[0].points != outcome.results[0].points
+    assert without.players[absent] == 0
+
+
 @pytest.mark.rule("S5")
 def test_the_digest_is_that_of_the_stated_document(week: Any, outcome: Outcome) -> None:
     lineups = [
