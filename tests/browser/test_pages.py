@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 PAGES = (
@@ -22,7 +24,7 @@ PAGES = (
 )
 
 
-async def test_from_the_front_page_to_a_contest_an_agent_and_the_method(visit):
+async def test_from_the_front_page_to_a_contest_an_agent_and_the_method(visit: Any) -> None:
     page = visit.page
     await visit.open("/")
     assert await page.locator("h1").inner_text() in ("No winner so far.", "anthropic/claude-opus-5 leads.")
@@ -47,7 +49,7 @@ async def test_from_the_front_page_to_a_contest_an_agent_and_the_method(visit):
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_fits_a_narrow_window_and_asks_nobody_else(visit, path):
+async def test_a_page_fits_a_narrow_window_and_asks_nobody_else(visit: Any, path: str) -> None:
     await visit.open(path)
     assert await visit.overflow() <= 0
     assert visit.errors == []
@@ -58,7 +60,7 @@ async def test_a_page_fits_a_narrow_window_and_asks_nobody_else(visit, path):
 
 
 @pytest.mark.rule("B2", "B5")
-async def test_the_cohort_stands_above_the_pooled_models_and_rows_say_their_marks(visit):
+async def test_the_cohort_stands_above_the_pooled_models_and_rows_say_their_marks(visit: Any) -> None:
     await visit.open("/models")
     headings = await visit.page.locator("h2").all_inner_texts()
     assert headings[0] == "Control cohort"
@@ -70,7 +72,7 @@ async def test_the_cohort_stands_above_the_pooled_models_and_rows_say_their_mark
 
 
 @pytest.mark.rule("A10", "M2")
-async def test_hostile_names_are_shown_as_text_and_withheld_words_say_why(visit):
+async def test_hostile_names_are_shown_as_text_and_withheld_words_say_why(visit: Any) -> None:
     await visit.open("/contests/2017-W02")
     main = visit.page.locator("main")
     assert await main.locator("bdi > b").count() == 0
@@ -83,14 +85,14 @@ async def test_hostile_names_are_shown_as_text_and_withheld_words_say_why(visit)
 
 
 @pytest.mark.rule("C8")
-async def test_before_the_lock_a_contest_shows_its_pool_and_nothing_else(visit):
+async def test_before_the_lock_a_contest_shows_its_pool_and_nothing_else(visit: Any) -> None:
     await visit.open("/contests/2017-W05")
     assert await visit.page.locator(".entries").count() == 0
     rows = visit.page.get_by_role("region", name="Pool").locator("tbody tr")
     assert await rows.count() > 250
 
 
-async def test_the_first_stop_of_the_keyboard_skips_to_the_content(visit):
+async def test_the_first_stop_of_the_keyboard_skips_to_the_content(visit: Any) -> None:
     await visit.open("/models")
     await visit.page.keyboard.press("Tab")
     await visit.page.keyboard.press("Enter")

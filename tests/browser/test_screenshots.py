@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.skipif(FOLDER is None, reason="pictures are made when M
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-async def test_pictures(site, browser, width, scheme):
+async def test_pictures(site: Any, browser: Any, width: int, scheme: str) -> None:
     folder = Path(FOLDER)
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else waits
     context = await browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -10,6 +14,9 @@ from boards.domain import handle, model_shown
 from boards.tools import interval_document
 from common import events as ev
 from common.settled import digest_of
+from testkit.fixtures import Start
+
+Tell = Callable[..., Awaitable[Any]]
 
 
 def weeks_of(script, agents, numbers, **how):
@@ -44,7 +51,9 @@ async def get(service, path, status=200):
 
 
 @pytest.mark.rule("B1", "A4")
-async def test_the_model_board_pools_all_lineups_and_names_no_agent_and_no_word(start, script, tell):
+async def test_the_model_board_pools_all_lineups_and_names_no_agent_and_no_word(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agents = [
         script.Agent("alice", "openai/gpt-5"),
         script.Agent("sneaky-name", "openai/gpt-5", claimed=False),
@@ -62,7 +71,9 @@ async def test_the_model_board_pools_all_lineups_and_names_no_agent_and_no_word(
 
 
 @pytest.mark.rule("B1", "A5")
-async def test_the_agent_board_ranks_claimed_agents_by_name_and_follows_the_claim_as_it_stands_now(start, script, tell):
+async def test_the_agent_board_ranks_claimed_agents_by_name_and_follows_the_claim_as_it_stands_now(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     best = script.Agent("best", "m", skill=15_000)
     late = script.Agent("late", "m", claimed=False, skill=9_000)
     house = script.Agent("house-1", "m", marks=script.COHORT, skill=12_000)
@@ -86,7 +97,7 @@ async def test_the_agent_board_ranks_claimed_agents_by_name_and_follows_the_clai
 
 
 @pytest.mark.rule("A9")
-async def test_an_agent_with_no_locked_lineup_appears_nowhere(start, script, tell):
+async def test_an_agent_with_no_locked_lineup_appears_nowhere(start: Start, script: ModuleType, tell: Tell) -> None:
     absent = script.Agent("absent", "only-model")
     playing = script.Agent("playing", "m")
     week, following = script.Week(1), script.Week(2)
@@ -113,7 +124,9 @@ async def test_an_agent_with_no_locked_lineup_appears_nowhere(start, script, tel
 
 
 @pytest.mark.rule("A10")
-async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(start, script, tell):
+async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     hidden = script.Agent("HiddenName", "m", claimed=False)
     unchecked = script.Agent("UncheckedName", "m", name_state=None)
     flagged = script.Agent("FlaggedName", "m", name_state=ev.State.FLAGGED)
@@ -145,7 +158,9 @@ async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(s
 
 
 @pytest.mark.rule("M1", "C8")
-async def test_nothing_of_the_entries_shows_before_the_lock_and_everyones_picks_and_scores_after(start, script, tell):
+async def test_nothing_of_the_entries_shows_before_the_lock_and_everyones_picks_and_scores_after(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     claimed, unclaimed = script.Agent("alice", "m"), script.Agent("bob", "m", claimed=False)
     agents, week = [claimed, unclaimed], script.Week(1)
     paths = [f"/api/v1/contests/{week.contest}/{view}" for view in ("lineups", "results", "optimal")]
@@ -190,7 +205,9 @@ async def test_nothing_of_the_entries_shows_before_the_lock_and_everyones_picks_
 
 
 @pytest.mark.rule("M2", "M5", "A5")
-async def test_words_are_shown_only_where_locked_claimed_now_and_cleared_else_the_first_reason(start, script, tell):
+async def test_words_are_shown_only_where_locked_claimed_now_and_cleared_else_the_first_reason(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     cleared, flagged = script.Agent("alice", "m"), script.Agent("bob", "m")
     waiting, unclaimed = script.Agent("carol", "m"), script.Agent("dave", "m", claimed=False)
     agents, week = [cleared, flagged, waiting, unclaimed], script.Week(1)
@@ -229,7 +246,9 @@ async def test_words_are_shown_only_where_locked_claimed_now_and_cleared_else_th
 
 
 @pytest.mark.rule("B2", "B8", "A8")
-async def test_the_control_cohort_is_a_table_of_its_own_and_references_are_marked(start, script, tell):
+async def test_the_control_cohort_is_a_table_of_its_own_and_references_are_marked(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agents = [
         script.Agent("house-a", "openai/gpt-5", marks=script.COHORT, skill=14_000),
         script.Agent("house-b", "anthropic/claude", marks=script.COHORT, skill=6_000),
@@ -255,7 +274,9 @@ async def test_the_control_cohort_is_a_table_of_its_own_and_references_are_marke
 
 @pytest.mark.rule("B9", "B3", "B4")
 @pytest.mark.parametrize("metric", ["points", "share"])
-async def test_a_reader_can_draw_every_interval_again_from_the_json(start, script, tell, metric):
+async def test_a_reader_can_draw_every_interval_again_from_the_json(
+    start: Start, script: ModuleType, tell: Tell, metric: str
+) -> None:
     agents = [script.Agent(f"agent-{number}", f"model-{number % 2}") for number in range(4)]
     async with start("boards") as service:
         await tell(service, registered(agents) + weeks_of(script, agents, (3, 1, 2)))
@@ -274,7 +295,7 @@ async def test_a_reader_can_draw_every_interval_again_from_the_json(start, scrip
 
 
 @pytest.mark.rule("B5")
-async def test_a_row_of_one_week_stands_last_with_both_marks(start, script, tell):
+async def test_a_row_of_one_week_stands_last_with_both_marks(start: Start, script: ModuleType, tell: Tell) -> None:
     steady, new = script.Agent("steady", "m", skill=5_000), script.Agent("new", "m", skill=25_000)
     never = script.Agent("never-settled", "m")
     async with start("boards") as service:
@@ -294,7 +315,7 @@ async def test_a_row_of_one_week_stands_last_with_both_marks(start, script, tell
         assert by_name["never-settled"]["weeks"] == 0
 
 
-async def test_a_lineup_keeps_the_model_of_its_revision(start, script, tell):
+async def test_a_lineup_keeps_the_model_of_its_revision(start: Start, script: ModuleType, tell: Tell) -> None:
     agent, week = script.Agent("alice", "new-model"), script.Week(1)
     async with start("boards") as service:
         *results, last = week.results([agent])
@@ -311,7 +332,7 @@ async def test_a_lineup_keeps_the_model_of_its_revision(start, script, tell):
         assert (await get(service, "/api/v1/models/old-model"))["weeks"][0]["settled"] == 1
 
 
-async def test_a_model_with_slashes_has_a_page_and_a_document(start, script, tell):
+async def test_a_model_with_slashes_has_a_page_and_a_document(start: Start, script: ModuleType, tell: Tell) -> None:
     agents = [script.Agent("alice", "openai/gpt-5/mini"), script.Agent("h", "openai/gpt-5/mini", marks=script.COHORT)]
     async with start("boards") as service:
         await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
@@ -339,7 +360,9 @@ async def test_a_model_with_slashes_has_a_page_and_a_document(start, script, tel
         ("/api/v1/boards/agents?season=soon", 422, "invalid-request"),
     ],
 )
-async def test_what_is_not_there_is_a_clear_problem(start, script, tell, path, status, code):
+async def test_what_is_not_there_is_a_clear_problem(
+    start: Start, script: ModuleType, tell: Tell, path: str, status: int, code: str
+) -> None:
     async with start("boards") as service:
         await tell(service, [(script.Week(1).opened(), 1)])
         problem = await get(service, path, status)
@@ -347,7 +370,7 @@ async def test_what_is_not_there_is_a_clear_problem(start, script, tell, path, s
         assert problem["detail"]
 
 
-async def test_empty_boards_say_so(start):
+async def test_empty_boards_say_so(start: Start) -> None:
     async with start("boards") as service:
         board = await get(service, "/api/v1/boards/models")
         assert (board["season"], board["rows"], board["cohort"]["rows"]) == (None, [], [])
@@ -356,7 +379,7 @@ async def test_empty_boards_say_so(start):
             assert (await service.client.get(path)).status_code == 200, path
 
 
-async def test_only_an_operator_may_rebuild_or_ask_for_the_digest(start):
+async def test_only_an_operator_may_rebuild_or_ask_for_the_digest(start: Start) -> None:
     async with start("boards") as service:
         assert (await service.client.get("/operator/api/v1/boards/digest")).status_code == 401
         assert (await service.client.post("/operator/api/v1/boards/rebuild")).status_code == 401
@@ -364,7 +387,9 @@ async def test_only_an_operator_may_rebuild_or_ask_for_the_digest(start):
 
 
 @pytest.mark.rule("A10", "B1")
-async def test_a_model_label_that_is_not_cleared_is_shown_nowhere_and_its_numbers_stay(start, script, tell):
+async def test_a_model_label_that_is_not_cleared_is_shown_nowhere_and_its_numbers_stay(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     fine = script.Agent("alice", "fine-model")
     flagged = script.Agent("bob", "call-me-at-evil.example", model_state=ev.State.FLAGGED)
     unknown = script.Agent("carol", "never-judged", model_state=None)
@@ -392,7 +417,7 @@ async def test_a_model_label_that_is_not_cleared_is_shown_nowhere_and_its_number
 
 
 @pytest.mark.rule("M1")
-async def test_provisional_scores_come_in_parts_in_any_order(start, script, tell):
+async def test_provisional_scores_come_in_parts_in_any_order(start: Start, script: ModuleType, tell: Tell) -> None:
     agents, week = [script.Agent(f"agent-{number}", "m") for number in range(4)], script.Week(1)
     parts = []
     for sequence in (1, 2):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, select
@@ -13,7 +16,10 @@ from common import events as ev
 from common import topology
 from common.inbox import apply
 from common.provision import provision
-from testkit.fixtures import admin
+from embedded.nats import Nats
+from testkit.fixtures import Start, admin
+
+Tell = Callable[..., Awaitable[Any]]
 
 
 async def digest_of(service):
@@ -38,7 +44,9 @@ def a_season(script):
 
 
 @pytest.mark.rule("B7", "O4")
-async def test_the_order_and_the_number_of_deliveries_do_not_matter(start, script, tell):
+async def test_the_order_and_the_number_of_deliveries_do_not_matter(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     told = a_season(script)
     async with start("boards") as service:
         await tell(service, told)
@@ -60,7 +68,9 @@ async def test_the_order_and_the_number_of_deliveries_do_not_matter(start, scrip
 
 
 @pytest.mark.rule("B7")
-async def test_boards_dropped_and_rebuilt_are_byte_for_byte_the_same(start, script, tell):
+async def test_boards_dropped_and_rebuilt_are_byte_for_byte_the_same(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     async with start("boards") as service:
         await tell(service, a_season(script))
         before = (await service.client.get("/api/v1/boards/models?metric=share")).content
@@ -76,7 +86,9 @@ async def test_boards_dropped_and_rebuilt_are_byte_for_byte_the_same(start, scri
 
 
 @pytest.mark.rule("B7")
-async def test_an_empty_database_that_reads_the_streams_anew_shows_the_same_boards(start, nats_server, script):
+async def test_an_empty_database_that_reads_the_streams_anew_shows_the_same_boards(
+    start: Start, nats_server: Nats, script: ModuleType
+) -> None:
     async with start("boards") as service:
         for event, version in a_season(script):
             await service.publish(event, version)
@@ -94,7 +106,9 @@ async def test_an_empty_database_that_reads_the_streams_anew_shows_the_same_boar
 
 
 @pytest.mark.rule("S4", "B7")
-async def test_boards_switch_to_a_version_only_when_all_of_it_is_here(start, script, tell):
+async def test_boards_switch_to_a_version_only_when_all_of_it_is_here(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agents = [script.Agent("alice", "m"), script.Agent("bob", "m")]
     week = script.Week(1)
     first = [(event, 1) for event in week.results(agents)]
@@ -122,7 +136,9 @@ async def test_boards_switch_to_a_version_only_when_all_of_it_is_here(start, scr
 
 
 @pytest.mark.rule("B7", "S4")
-async def test_results_that_are_not_what_their_digest_says_are_not_shown(start, script, tell):
+async def test_results_that_are_not_what_their_digest_says_are_not_shown(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agents, week = [script.Agent("alice", "m"), script.Agent("bob", "m")], script.Week(1)
     first, second, settled = week.results(agents)
     wrong = second.model_copy(update={"points": second.points + 1})
@@ -139,7 +155,9 @@ async def test_results_that_are_not_what_their_digest_says_are_not_shown(start, 
 
 @pytest.mark.rule("M2")
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_text_stands_only_after_the_last_verdict_that_barred_it(start, script, tell, seed):
+async def test_a_text_stands_only_after_the_last_verdict_that_barred_it(
+    start: Start, script: ModuleType, tell: Tell, seed: int
+) -> None:
     """Released, then flagged, then cleared and released again, in any order; and flagged for good."""
     agent = script.Agent("alice", "m")
     week, other = script.Week(1), script.Week(2)
@@ -169,7 +187,9 @@ async def test_a_text_stands_only_after_the_last_verdict_that_barred_it(start, s
         assert kept == [], "boards must not even hold a text that is not cleared"
 
 
-async def test_the_newest_state_of_an_agent_counts_whatever_comes_last(start, script, tell):
+async def test_the_newest_state_of_an_agent_counts_whatever_comes_last(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agent = script.Agent("alice", "m")
     week = script.Week(1)
     async with start("boards") as service:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -44,7 +45,7 @@ def marks(table_):
 
 
 @pytest.mark.rule("B5")
-def test_a_row_of_one_week_carries_both_marks_and_stands_below_all_others():
+def test_a_row_of_one_week_carries_both_marks_and_stands_below_all_others() -> None:
     made = table(
         [week("a", "2017-W01", 99_999_999), *(week("b", f"2017-W0{number}", 100) for number in range(1, 5))],
         Metric.POINTS,
@@ -57,13 +58,13 @@ def test_a_row_of_one_week_carries_both_marks_and_stands_below_all_others():
 
 @pytest.mark.rule("B5")
 @pytest.mark.parametrize(("weeks", "expected"), [(2, ("small sample",)), (3, ("small sample",)), (4, ()), (5, ())])
-def test_fewer_than_four_settled_weeks_are_marked_small_sample(weeks, expected):
+def test_fewer_than_four_settled_weeks_are_marked_small_sample(weeks: Any, expected: Any) -> None:
     made = table([week("a", f"2017-W0{n}", 100 * n) for n in range(1, weeks + 1)], Metric.POINTS, intervals)
     assert made.rows[0].marks == expected
 
 
 @pytest.mark.rule("B5")
-def test_overlap_is_inclusive_on_unrounded_ends_and_never_marked_on_the_leader():
+def test_overlap_is_inclusive_on_unrounded_ends_and_never_marked_on_the_leader() -> None:
     made = ranked(
         [
             row("leader", 100.0, 120.0, 140.0),
@@ -77,7 +78,7 @@ def test_overlap_is_inclusive_on_unrounded_ends_and_never_marked_on_the_leader()
 
 
 @pytest.mark.rule("B8")
-def test_a_board_that_finds_no_winner_says_so():
+def test_a_board_that_finds_no_winner_says_so() -> None:
     assert table([], Metric.POINTS, intervals).verdict.text == "No winner: Nothing is settled yet."
     alone = ranked([row("a", 1.0, 2.0, 3.0)]).verdict
     assert (alone.leader, alone.winner) == ("agent:a", None)
@@ -93,7 +94,7 @@ def test_a_board_that_finds_no_winner_says_so():
 
 
 @pytest.mark.rule("B8")
-def test_a_row_is_marked_reference_only_where_all_of_its_lineups_are():
+def test_a_row_is_marked_reference_only_where_all_of_its_lineups_are() -> None:
     made = table(
         [
             week("ref", "2017-W01", 1, house=True, reference=True),
@@ -110,7 +111,7 @@ def test_a_row_is_marked_reference_only_where_all_of_its_lineups_are():
 
 
 @pytest.mark.rule("B9")
-def test_a_row_carries_what_a_reader_needs_to_draw_its_interval_again():
+def test_a_row_carries_what_a_reader_needs_to_draw_its_interval_again() -> None:
     made = table(
         [week("m", "2017-W10", 300, 2), week("m", "2017-W02", 100), week("m", "2017-W03", 250, 3)],
         Metric.SHARE,
@@ -129,7 +130,7 @@ def test_a_row_carries_what_a_reader_needs_to_draw_its_interval_again():
 
 
 @pytest.mark.rule("B4")
-def test_names_that_are_one_in_nfc_are_one_row():
+def test_names_that_are_one_in_nfc_are_one_row() -> None:
     made = table([week("Zoe\u0308", "2017-W01", 100), week("Zo\u00eb", "2017-W01", 300)], Metric.POINTS, intervals)
     assert [(entry.label, entry.sums, entry.counts) for entry in made.rows] == [("model:Zo\u00eb", (400,), (2,))]
 
@@ -149,7 +150,7 @@ ROW_WEEKS = st.lists(
 @pytest.mark.rule("B4", "B7")
 @settings(max_examples=60, deadline=None)
 @given(ROW_WEEKS, st.randoms(use_true_random=False))
-def test_the_order_of_weeks_and_rows_does_not_matter(weeks, random):
+def test_the_order_of_weeks_and_rows_does_not_matter(weeks: Any, random: Any) -> None:
     shuffled = list(weeks)
     random.shuffle(shuffled)
     assert table(weeks, Metric.POINTS, intervals) == table(shuffled, Metric.POINTS, intervals)
@@ -160,7 +161,7 @@ MEANS = st.one_of(st.none(), st.floats(-1e6, 1e6))
 
 @pytest.mark.rule("B5")
 @given(st.lists(MEANS, max_size=12), st.randoms(use_true_random=False))
-def test_rows_without_a_mean_stand_below_all_others_whatever_the_order(means, random):
+def test_rows_without_a_mean_stand_below_all_others_whatever_the_order(means: Any, random: Any) -> None:
     rows = [row(f"r{number:02}", mean, mean, mean) for number, mean in enumerate(means)]
     random.shuffle(rows)
     ordered = [entry.interval.mean for entry in in_order(rows)]
@@ -170,7 +171,7 @@ def test_rows_without_a_mean_stand_below_all_others_whatever_the_order(means, ra
 
 @pytest.mark.rule("B5")
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100)), min_size=1, max_size=9))
-def test_exactly_the_rows_that_overlap_the_leader_are_marked(ends):
+def test_exactly_the_rows_that_overlap_the_leader_are_marked(ends: Any) -> None:
     rows = [row(f"r{number}", *sorted(triple)) for number, triple in enumerate(ends)]
     made = ranked(rows)
     low, high = made.rows[0].interval.low, made.rows[0].interval.high
@@ -182,7 +183,7 @@ def test_exactly_the_rows_that_overlap_the_leader_are_marked(ends):
 
 
 @pytest.mark.rule("A10")
-def test_a_name_is_shown_only_for_a_claimed_agent_whose_name_was_cleared():
+def test_a_name_is_shown_only_for_a_claimed_agent_whose_name_was_cleared() -> None:
     def shown(**state):
         return AgentCard(AGENT, name="alice", **state).shown
 
@@ -194,7 +195,7 @@ def test_a_name_is_shown_only_for_a_claimed_agent_whose_name_was_cleared():
 
 
 @pytest.mark.rule("A10")
-def test_a_handle_is_neutral_stable_and_its_own():
+def test_a_handle_is_neutral_stable_and_its_own() -> None:
     assert handle(AGENT) == handle(UUID(str(AGENT))) == "unclaimed-cm67s6vhnpxd"
     assert is_handle(handle(AGENT))
     assert not is_handle("unclaimed-")
@@ -206,7 +207,7 @@ def test_a_handle_is_neutral_stable_and_its_own():
 
 
 @pytest.mark.rule("M2")
-def test_of_several_reasons_for_withheld_words_the_first_is_given():
+def test_of_several_reasons_for_withheld_words_the_first_is_given() -> None:
     claimed, unclaimed = AgentCard(AGENT, claimed=True), AgentCard(AGENT)
     assert withheld(unclaimed, "flagged", arrived=False) == "unclaimed"
     assert withheld(unclaimed, "cleared", arrived=True) is Withheld.UNCLAIMED
@@ -217,13 +218,13 @@ def test_of_several_reasons_for_withheld_words_the_first_is_given():
     assert withheld(claimed, "cleared", arrived=True) is None
 
 
-def test_labels_are_their_kind_and_name():
+def test_labels_are_their_kind_and_name() -> None:
     assert label_of(Kind.MODEL, "openai/gpt-5") == "model:openai/gpt-5"
     assert label_of(Kind.COHORT, "x") == "cohort:x"
     assert label_of(Kind.AGENT, "alice") == "agent:alice"
 
 
-def test_the_interval_document_gives_null_where_there_is_none():
+def test_the_interval_document_gives_null_where_there_is_none() -> None:
     assert interval_document("model:m", [100], [1]) == {
         "mean": None,
         "low": None,

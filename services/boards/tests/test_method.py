@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from boards.coverage import TRIALS, committed
 from boards.method import METHOD
+from testkit.fixtures import Start
+
+Tell = Callable[..., Awaitable[Any]]
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "method.md"
 VECTORS = json.loads(files("boards").joinpath("interval_draw.json").read_text("utf-8"))
@@ -41,14 +47,14 @@ def coverage_table():
 @pytest.mark.parametrize(
     ("name", "table"), [("words", words_table), ("cases", cases_table), ("coverage", coverage_table)]
 )
-def test_the_document_prints_the_vectors_and_the_coverage_as_they_are(name, table):
+def test_the_document_prints_the_vectors_and_the_coverage_as_they_are(name: str, table: Any) -> None:
     text = DOCUMENT.read_text("utf-8")
     printed = text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip()
     assert printed == table()
 
 
 @pytest.mark.rule("B10")
-def test_the_method_has_a_version_and_a_hash_over_its_statement():
+def test_the_method_has_a_version_and_a_hash_over_its_statement() -> None:
     assert METHOD.version == "1"
     assert METHOD.hash == "e8bdbd87f82f9b9d1ac755fd68a54a90a1cc9767d71a7c4b64867f72a3ae55f5", (
         "a changed statement is a new version"
@@ -56,7 +62,7 @@ def test_the_method_has_a_version_and_a_hash_over_its_statement():
 
 
 @pytest.mark.rule("B4", "B5", "B8", "B10")
-async def test_the_method_page_prints_vectors_coverage_version_and_hash(start):
+async def test_the_method_page_prints_vectors_coverage_version_and_hash(start: Start) -> None:
     async with start("boards") as service:
         page = (await service.client.get("/method")).text
     for label, words in VECTORS["first_words"].items():
@@ -84,7 +90,9 @@ async def test_the_method_page_prints_vectors_coverage_version_and_hash(start):
 
 
 @pytest.mark.rule("B10", "C3")
-async def test_the_rules_page_says_why_there_are_no_prizes_and_shows_the_contests_own_rules(start, script, tell):
+async def test_the_rules_page_says_why_there_are_no_prizes_and_shows_the_contests_own_rules(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     async with start("boards") as service:
         await tell(service, [(script.Week(1).opened(), 1)])
         page = (await service.client.get("/rules")).text

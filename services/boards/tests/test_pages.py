@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from html.parser import HTMLParser
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from boards.domain import handle
 from boards.plot import Scale, scale_over, weekly
 from common import events as ev
+from testkit.fixtures import Start
+
+Tell = Callable[..., Awaitable[Any]]
 
 PAGES = ("/", "/contests", "/models", "/agents", "/method", "/rules")
 VOID = {"meta", "link", "img", "br"}
@@ -46,7 +52,9 @@ def checked(answer):
     return answer.text
 
 
-async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(start, script, tell):
+async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agent = script.Agent("alice", "m")
     async with start("boards") as service:
         await tell(service, [*agent.told(), *script.Week(1).told([agent])])
@@ -76,7 +84,9 @@ HOSTILE = [
 ]
 
 
-async def test_the_worst_names_and_words_are_shown_as_the_text_they_are(start, script, tell):
+async def test_the_worst_names_and_words_are_shown_as_the_text_they_are(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agents = [script.Agent(name, f"vendor/{name}") for name in HOSTILE]
     week = script.Week(1)
     async with start("boards") as service:
@@ -105,7 +115,9 @@ def _escaped(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
 
 
-async def test_a_pool_of_five_hundred_players_and_a_contest_without_entries_have_pages(start, script, tell):
+async def test_a_pool_of_five_hundred_players_and_a_contest_without_entries_have_pages(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     week, large = script.Week(1), script.Week(2, players_a_position=100)
     async with start("boards") as service:
         await tell(service, [*week.told([]), (large.opened(), 1)])
@@ -120,7 +132,7 @@ async def test_a_pool_of_five_hundred_players_and_a_contest_without_entries_have
         assert (results["state"], results["lineups"]) == ("final", [])
 
 
-async def test_long_tables_come_in_pages_and_stay_small(start, script, tell):
+async def test_long_tables_come_in_pages_and_stay_small(start: Start, script: ModuleType, tell: Tell) -> None:
     agents = [script.Agent(f"agent-{number:03}", f"vendor/model-{number}") for number in range(120)]
     async with start("boards") as service:
         await tell(service, [pair for agent in agents for pair in agent.told()], batch=256)
@@ -139,8 +151,8 @@ async def test_long_tables_come_in_pages_and_stay_small(start, script, tell):
 
 
 async def test_an_agent_of_zero_settled_weeks_has_a_page_and_a_handle_leads_to_the_name_once_claimed(
-    start, script, tell
-):
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
     agent, week = script.Agent("alice", "m", claimed=False), script.Week(1)
     neutral = handle(agent.id)
     async with start("boards") as service:
@@ -165,7 +177,9 @@ async def test_an_agent_of_zero_settled_weeks_has_a_page_and_a_handle_leads_to_t
         ("/agents?page=0", 422),
     ],
 )
-async def test_an_error_is_a_page_for_a_browser_and_a_problem_document_for_a_program(start, path, status):
+async def test_an_error_is_a_page_for_a_browser_and_a_problem_document_for_a_program(
+    start: Start, path: str, status: int
+) -> None:
     async with start("boards") as service:
         page = await service.client.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
         assert page.status_code == status
@@ -178,13 +192,15 @@ async def test_an_error_is_a_page_for_a_browser_and_a_problem_document_for_a_pro
         assert document.json()["title"] in page.text
 
 
-async def test_the_api_answers_a_browser_with_problem_documents_too(start):
+async def test_the_api_answers_a_browser_with_problem_documents_too(start: Start) -> None:
     async with start("boards") as service:
         answer = await service.client.get("/api/v1/agents/nobody", headers={"Accept": "text/html"})
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_an_error_of_ours_is_a_page_with_a_reference_and_no_detail(start, monkeypatch):
+async def test_an_error_of_ours_is_a_page_with_a_reference_and_no_detail(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_):
         raise RuntimeError("a secret detail")
 
@@ -196,7 +212,7 @@ async def test_an_error_of_ours_is_a_page_with_a_reference_and_no_detail(start, 
         assert "secret" not in answer.text
 
 
-def test_ticks_are_round_and_inside_the_scale():
+def test_ticks_are_round_and_inside_the_scale() -> None:
     scale = Scale(9_700.0, 14_400.0)
     assert [tick.value for tick in scale.ticks()] == [10_000, 11_000, 12_000, 13_000, 14_000]
     assert scale_over([5.0, 5.0]).low < 5.0 < scale_over([5.0, 5.0]).high
@@ -205,7 +221,7 @@ def test_ticks_are_round_and_inside_the_scale():
 
 
 @pytest.mark.rule("O3")
-async def test_metrics_tell_how_many_weeks_wait_for_results(start, script, tell):
+async def test_metrics_tell_how_many_weeks_wait_for_results(start: Start, script: ModuleType, tell: Tell) -> None:
     agents, week = [script.Agent("alice", "m"), script.Agent("bob", "m")], script.Week(1)
     async with start("boards") as service:
         for event in week.results(agents)[1:]:
