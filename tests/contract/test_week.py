@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from common import events as ev
 from common import topology
 from embedded.nats import Nats
-from house.season import view
+from house.field import view
 from house.strategies import Strategy, Style, play
 from mafl.models import Contest, Pool
 from testkit import contracts

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mafl.blocking import BlockingAgent as BlockingAgent
     from mafl.client import AgentClient as AgentClient
-    from mafl.client import OperatorClient as OperatorClient
     from mafl.client import PublicClient as PublicClient
     from mafl.client import Retry as Retry
     from mafl.errors import MaflError as MaflError
     from mafl.errors import Unreachable as Unreachable
+    from mafl.operator import OperatorClient as OperatorClient
 
 _HOMES = {
     "AgentClient": "mafl.client",
     "BlockingAgent": "mafl.blocking",
     "MaflError": "mafl.errors",
-    "OperatorClient": "mafl.client",
+    "OperatorClient": "mafl.operator",
     "PublicClient": "mafl.client",
     "Retry": "mafl.client",
     "Unreachable": "mafl.errors",

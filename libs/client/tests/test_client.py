@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from mafl.blocking import BlockingAgent
-from mafl.client import AgentClient, OperatorClient, PublicClient, Retry, register, retry_after
+from mafl.client import AgentClient, PublicClient, Retry, register, retry_after
 from mafl.errors import MaflError, Unreachable
+from mafl.operator import OperatorClient
 
 QUICK = Retry(patience=5.0, first_pause=0.01, longest_pause=0.05)
 RECEIPT = {

@@ -1,10 +1,7 @@
-"""Plays a season from salary and statistics files: the operator's part and the agents', through the public gateway.
+"""Directs a season from salary and statistics files: the operator's part. What the agents do is in ``house.field``.
 
-Each step asks first what is already so, and each submission carries a key made of what it is about. So any
-service may die and come back meanwhile: calls are made again and have their effect once, and the boards at the
-end are the same.
-
-The agents share what they read (contest, pool, results are the same for all), and submit each for itself.
+Each step asks first what is already so. So any service may die and come back meanwhile: calls are made again
+and have their effect once, and the boards at the end are the same.
 """
 
 from __future__ import annotations
@@ -16,19 +13,18 @@ import hmac
 import io
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from house import solver
-from house.numbers import Week
-from house.roster import FIELD, SIMULATED, Member
-from house.strategies import Entry, Strategy, Style, play
+from house.field import Field, Playing, together
+from house.roster import FIELD, Member
 from mafl import models
-from mafl.client import AgentClient, OperatorClient, PublicClient, Retry, register
+from mafl.client import PublicClient, Retry
 from mafl.errors import MaflError
+from mafl.operator import OperatorClient
 
 T = TypeVar("T")
 
@@ -39,9 +35,6 @@ AFTER_SUNDAY = timedelta(hours=12)
 """From the lock to when Sunday's games are over."""
 AFTER_LAST = timedelta(hours=12)
 """From the last kickoff to when statistics are final."""
-
-AT_ONCE = 8
-"""How many agents submit at the same time."""
 
 PATIENCE = 120.0
 """Seconds that a step may take, with services dying and coming back meanwhile."""
@@ -135,29 +128,6 @@ class SeasonDone:
     digest: str
 
 
-@dataclass
-class _Playing:
-    """An agent that has registered."""
-
-    member: Member
-    agent_id: str
-    client: AgentClient
-
-
-@dataclass
-class _Seen:
-    """What the agents have read: everybody's points in the contests that are final, oldest first."""
-
-    contests: list[str] = field(default_factory=list)
-    points: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, results: models.Results) -> None:
-        self.contests.append(results.contest)
-        for player in results.players:
-            if player.points is not None:
-                self.points.setdefault(player.player_id, []).append(player.points)
-
-
 class Season:
     """A season in play. ``url`` is the public origin, the operator's client reaches the operator's.
 
@@ -183,11 +153,8 @@ class Season:
         self._on_week, self._on_step = on_week, on_step
         retry = retry or Retry(patience=PATIENCE, first_pause=0.05, longest_pause=1.0)
         self._public = PublicClient(url, retry=retry)
-        self._retry = retry
         self._operator = OperatorClient(operator_url, token=operator_token, retry=retry)
-        self._playing: dict[str, _Playing] = {}
-        self._seen = _Seen()
-        self._submitting = asyncio.Semaphore(AT_ONCE)
+        self._field = Field(self._public, retry)
 
     async def play(self) -> SeasonDone:
         """Play the weeks in order; the digest of the boards when they show the last."""
@@ -201,7 +168,7 @@ class Season:
             self._on_step("boards")
             await self._names_shown(self._files.weeks[-1])
             digest = (await self._operator.digest())["digest"]
-            return SeasonDone(self._files.season, len(self._files.weeks), len(self._playing), lineups, digest)
+            return SeasonDone(self._files.season, len(self._files.weeks), len(self._field.playing), lineups, digest)
 
     async def _import(self) -> None:
         self._on_step("importing salaries")
@@ -223,21 +190,21 @@ class Season:
             await self._operator.open(name)
         if listed["state"] != "locked":
             self._on_step(f"{name}: agents submit")
-            await self._submit(week, await self._public.contest(name))
+            await self._field.submit(week, name)
             self._on_step(f"{name} locks")
             await self._clock(locks_at)
             await self._until(f"{name} to be locked", lambda: self._is_locked(name))
         self._on_step(f"{name}: games")
-        results = await self._settle(week, locks_at)
-        self._seen.add(results)
+        await self._settle(week, locks_at)
+        results = await self._field.read_results(name)
         points = [lineup["points"] for lineup in results.lineups]
         optimal = results.optimal or {}
         return WeekDone(name, len(points), optimal.get("points", 0), max(points, default=0), time.monotonic() - started)
 
-    async def _settle(self, week: int, locks_at: datetime) -> models.Results:
+    async def _settle(self, week: int, locks_at: datetime) -> None:
         name, season = self._contest(week), self._files.season
         if await self._shown(name):
-            return await self._public.results(name)
+            return
         await self._clock(locks_at + AFTER_SUNDAY)
         sunday = statistics_of(self._files, week, sunday_only=True)
         try:
@@ -252,7 +219,6 @@ class Season:
         self._on_step(f"{name} settles")
         await self._until(f"{name} to be settled", lambda: self._try_settle(name))
         await self._until(f"the boards to show {name}", lambda: self._shown(name))
-        return await self._public.results(name)
 
     async def _try_settle(self, name: str) -> models.Settled | None:
         try:
@@ -283,34 +249,27 @@ class Season:
 
     async def _arrivals(self, week: int, locks_at: datetime) -> None:
         """Register who joins by this week, and bring marks and claims to what the roster says of it."""
-        newcomers = [member for member in self._members if member.joins <= week and member.name not in self._playing]
+        newcomers = {
+            self._key(member): member
+            for member in self._members
+            if member.joins <= week and member.name not in self._field.playing
+        }
         if newcomers:
             self._on_step("agents register")
             # The keys hold for a day, so the clock must stand near the week when they are used.
             await self._clock(locks_at - BEFORE_LOCK - timedelta(hours=1))
-        for member, playing in zip(newcomers, await self._together(map(self._register, newcomers)), strict=True):
-            self._playing[member.name] = playing
+            await self._field.register(newcomers)
         known = {agent["id"]: agent for agent in await self._operator.agents()}
-        await self._together(
-            self._as_the_roster_says(playing, known[playing.agent_id], week) for playing in self._playing.values()
-        )
-        if any(any(member.marks.values()) for member in newcomers):
+        playing = self._field.playing.values()
+        await together(self._as_the_roster_says(one, known[one.agent_id], week) for one in playing)
+        if any(any(member.marks.values()) for member in newcomers.values()):
             await self._until("contests to know the marks", self._marks_known)
 
-    async def _register(self, member: Member) -> _Playing:
-        key = hmac.new(self._secret, member.name.encode(), "sha256").hexdigest()
-        answer = await register(
-            self._public,
-            member.name,
-            member.model,
-            description=SIMULATED,
-            harness=member.harness,
-            idempotency_key=key,
-        )
-        client = AgentClient(self._public.url, key=answer.api_key, retry=self._retry, share=self._public)
-        return _Playing(member, answer.agent.id, client)
+    def _key(self, member: Member) -> str:
+        """The idempotency key of a registration."""
+        return hmac.new(self._secret, member.name.encode(), "sha256").hexdigest()
 
-    async def _as_the_roster_says(self, playing: _Playing, known: Mapping[str, object], week: int) -> None:
+    async def _as_the_roster_says(self, playing: Playing, known: Mapping[str, object], week: int) -> None:
         member = playing.member
         marks = {mark for mark, borne in member.marks.items() if borne}
         if marks != set(known["marks"]):  # type: ignore[call-overload]
@@ -325,28 +284,13 @@ class Season:
         """Whether contests has heard of the marks: a revision freezes those that contests knows."""
         answer = await self._operator.operate("GET", "/contests/agents")
         heard = {agent["agent_id"]: agent["marks"] for agent in answer["agents"]}
-        return all(heard.get(playing.agent_id) == playing.member.marks for playing in self._playing.values())
-
-    async def _submit(self, week: int, contest: models.Contest) -> None:
-        seen = view(contest, await self._public.pool(contest.contest), self._seen.points)
-        await self._together(
-            self._enter(playing, seen) for playing in self._playing.values() if playing.member.plays(week)
-        )
-
-    async def _enter(self, playing: _Playing, week: Week) -> None:
-        member = playing.member
-        async with self._submitting:
-            if member.resubmits:
-                first = play(member.name, Style(Strategy.RANDOM), week)
-                await playing.client.submit(week.contest, first.body(), idempotency_key=f"{week.contest}-1")
-            entry = play(member.name, member.eye, week)
-            await playing.client.submit(week.contest, body(member, entry), idempotency_key=f"{week.contest}-2")
+        return all(heard.get(playing.agent_id) == playing.member.marks for playing in self._field.playing.values())
 
     async def _names_shown(self, week: int) -> None:
         """Wait until the agent board has every claimed agent that played; a name that moderation flags never comes."""
         played = {
             playing.member.name
-            for playing in self._playing.values()
+            for playing in self._field.playing.values()
             if _claimed(playing.member, week) and any(map(playing.member.plays, self._files.weeks))
         }
 
@@ -369,46 +313,6 @@ class Season:
             await asyncio.sleep(pause)
             pause = min(0.25, pause * 1.5)
         raise SeasonError(f"waited {PATIENCE:.0f} s in vain for {what}; the services' logs say why")
-
-    @staticmethod
-    async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
-        """All at once; the first failure ends the others."""
-
-        async def one(awaitable: Awaitable[T]) -> T:
-            return await awaitable
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(awaitable)) for awaitable in work]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-        return [task.result() for task in tasks]
-
-
-def view(contest: models.Contest, pool: models.Pool, points: Mapping[str, Sequence[int]]) -> Week:
-    """What an agent sees of a week: contest, pool and past points, nothing else."""
-    return Week(
-        contest=contest.contest,
-        cap=contest.cap,
-        slots=tuple(solver.Slot(slot.slot, frozenset(slot.positions)) for slot in contest.roster),
-        players=tuple(
-            solver.Player(
-                player.player_id, player.name, frozenset(player.positions), player.team, player.opponent, player.price
-            )
-            for player in pool.players
-        ),
-        past={player: tuple(scored) for player, scored in points.items()},
-    )
-
-
-def body(member: Member, entry: Entry) -> dict[str, object]:
-    """The body that a member submits, with what else it has to say."""
-    made = entry.body()
-    if member.aside:
-        picks = made["picks"]
-        assert isinstance(picks, list)  # noqa: S101 - entry.body() has just made it
-        picks[0]["rationale"] += f" {member.aside}"
-    return made
 
 
 def _claimed(member: Member, week: int) -> bool:

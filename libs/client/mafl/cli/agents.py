@@ -12,7 +12,7 @@ from mafl.cli.output import CommandError, Json, emit, examples
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mafl.client import OperatorClient
+    from mafl.operator import OperatorClient
 
 group = typer.Typer(name="agent", help="List, claim, release and mark agents.", no_args_is_help=True)
 

@@ -390,7 +390,8 @@ def _local(state: Path | None) -> Any:
 
 
 async def _status(directory: Path) -> dict[str, Any]:
-    from mafl.client import OperatorClient, PublicClient, Retry
+    from mafl.client import PublicClient, Retry
+    from mafl.operator import OperatorClient
 
     operated = find(directory)
     local = _local(operated.state)

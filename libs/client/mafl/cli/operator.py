@@ -15,7 +15,7 @@ import typer
 from mafl.cli.output import CommandError
 
 if TYPE_CHECKING:
-    from mafl.client import OperatorClient
+    from mafl.operator import OperatorClient
 
 T = TypeVar("T")
 
@@ -68,7 +68,8 @@ def find(state: Path) -> Operated:
 
 def operate(state: Path, work: Callable[[OperatorClient], Awaitable[T]]) -> T:
     """Call the operator's API: ``work`` gets the client."""
-    from mafl.client import OperatorClient, Retry
+    from mafl.client import Retry
+    from mafl.operator import OperatorClient
 
     operated = find(state)
 

@@ -1,0 +1,91 @@
+"""The HTTP client of the operator's API: ``OperatorClient`` runs a season."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from mafl import models
+from mafl.client import PublicClient, Retry
+
+
+class OperatorClient(PublicClient):
+    """The operator's calls. ``url`` is the operator origin, which the public cannot reach."""
+
+    def __init__(
+        self, url: str, *, token: str, retry: Retry | None = None, timeout: float = 60.0, connections: int = 20
+    ) -> None:
+        super().__init__(url, token=token, retry=retry, timeout=timeout, connections=connections)
+
+    async def operate(self, method: str, path: str, **options: Any) -> Any:
+        """A call below ``/operator/api/v1``; its JSON."""
+        return await self._json(method, f"/operator/api/v1{path}", **options)
+
+    async def agents(self) -> list[dict[str, Any]]:
+        """All agents in the order of registration, with names, marks and owners."""
+        listed: list[dict[str, Any]] = (await self.operate("GET", "/agents"))["agents"]
+        return listed
+
+    async def claim(self, agent_id: str, owner: str) -> Any:
+        """Claim an agent for an owner by the operator's word."""
+        return await self.operate("POST", f"/agents/{agent_id}/claim", body={"owner": owner})
+
+    async def release(self, agent_id: str) -> Any:
+        """Release an agent: its name and words are hidden again."""
+        return await self.operate("POST", f"/agents/{agent_id}/release")
+
+    async def mark(self, agent_id: str, *, house: bool = False, cohort: bool = False, reference: bool = False) -> Any:
+        """Set all marks of an agent; those not given are taken away."""
+        marks = {"house": house, "cohort": cohort, "reference": reference}
+        return await self.operate("PUT", f"/agents/{agent_id}/marks", body=marks)
+
+    async def import_contests(
+        self,
+        content: bytes,
+        *,
+        season: int | None = None,
+        week: int | None = None,
+        ruleset: str | None = None,
+        dry_run: bool = False,
+    ) -> Any:
+        """Import salaries (CSV or gzip): all weeks of the file, or one. All or nothing. Returns the report."""
+        params = {"season": season, "week": week, "ruleset": ruleset, "dry_run": dry_run or None}
+        return await self.operate("POST", "/contests/import", content=content, params=params)
+
+    async def operator_contests(self) -> Any:
+        """All contests with their totals."""
+        return await self.operate("GET", "/contests")
+
+    async def open(self, contest: str) -> Any:
+        """Let a contest take lineups."""
+        return await self.operate("POST", f"/contests/{contest}/open")
+
+    async def lock(self, contest: str) -> Any:
+        """Lock a contest whose lock time has come. Raises ``MaflError`` (409 ``not-yet``) before."""
+        return await self.operate("POST", f"/contests/{contest}/lock")
+
+    async def clock(self) -> datetime:
+        """The time that MAFL goes by."""
+        now: str = (await self.operate("GET", "/clock"))["now"]
+        return datetime.fromisoformat(now).astimezone(UTC)
+
+    async def move_clock(self, now: datetime) -> Any:
+        """Move the replay clock; never backwards. A production stack refuses."""
+        return await self.operate("PUT", "/clock", body={"now": now.isoformat()})
+
+    async def import_statistics(
+        self, content: bytes, *, season: int | None = None, week: int | None = None, final: bool
+    ) -> Any:
+        """Import statistics (CSV or gzip), all of the file or one week, as provisional or as final ones."""
+        params = {"season": season, "week": week, "final": final}
+        return await self.operate("POST", "/statistics", content=content, params=params)
+
+    async def settle(self, contest: str, *, reason: str | None = None) -> models.Settled:
+        """Settle a contest. Raises ``MaflError`` (409 ``lineups-missing``, ``statistics-missing``)."""
+        body = {"reason": reason} if reason else {}
+        answer = await self.call("POST", f"/operator/api/v1/contests/{contest}/settle", body=body)
+        return models.Settled.model_validate_json(answer.content)
+
+    async def digest(self) -> Any:
+        """The digest of the boards: SHA-256 over their canonical JSON."""
+        return await self.operate("GET", "/boards/digest")
