@@ -16,6 +16,7 @@ The tree::
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -30,6 +31,8 @@ from common.logs import correlation_id, logger
 
 CONTENT_TYPE = "application/problem+json"
 _LONGEST_VALUE = 200
+_PYTHON = ("class_name", "error")
+"""What pydantic tells of itself and not of the request."""
 
 
 class Problem(Exception):
@@ -132,7 +135,9 @@ def shown(value: Any) -> Any:
         return value if not isinstance(value, int) or abs(value) < 2**53 else str(value)[:_LONGEST_VALUE]
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    text = value if isinstance(value, str) else repr(value)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
 
@@ -161,7 +166,8 @@ def install(app: FastAPI) -> None:
                 "pointer": pointer(*fault["loc"][1:]),
                 "detail": fault["msg"],
                 "value": shown(fault.get("input")),
-                "limit": {key: shown(limit) for key, limit in fault.get("ctx", {}).items()} or None,
+                "limit": {key: shown(limit) for key, limit in fault.get("ctx", {}).items() if key not in _PYTHON}
+                or None,
             }
             for fault in error.errors()
         ]

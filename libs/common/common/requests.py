@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
@@ -42,11 +44,33 @@ async def read_json(request: Request, kind: type[B], most: int) -> B:
     Raises :class:`TooLarge`, and ``RequestValidationError`` with every fault at once.
     """
     body = await read_body(request, most)
+    faults: list[dict[str, Any]] = []
+    made: B | None = None
     try:
-        return kind.model_validate_json(body)
+        made = kind.model_validate_json(body)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None
+        faults += [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False)]
+    if not any(fault["type"] == "json_invalid" for fault in faults):
+        faults += [
+            {"type": "key_repeated", "loc": ("body", key), "msg": "the key stands there twice", "input": key}
+            for key in _repeated(body)
+        ]
+    if made is None or faults:
+        raise RequestValidationError(faults)
+    return made
+
+
+def _repeated(body: bytes) -> list[str]:
+    """Keys that stand twice in one object: which of the two was meant nobody can know."""
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        found.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(body, object_pairs_hook=look)
+    return found
 
 
 def parsed(kind: type[B], most: int) -> Any:

@@ -125,8 +125,8 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
     if settings.clock == "replay" and ev.ClockMoved not in handlers:
         handlers.on(ev.ClockMoved)(_follow_the_replay_clock)
     durables = topology.durables_of(service.name)
-    for event in {event for durable in durables for event in durable.events} - {ev.ClockMoved}:
-        if event not in handlers:
+    for event in (event for durable in durables for event in durable.events):
+        if event not in handlers and event is not ev.ClockMoved:
             raise ValueError(f"{service.name} reads {event.subject()} and has no handler for it")
 
     @asynccontextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -16,6 +17,7 @@ from sqlalchemy import select
 from common.inbox import Handlers
 from common.migrate import upgrade
 from common.problems import InvalidRequest, NotFound, pointer, shown
+from common.requests import parsed
 from common.service import Connection, Service, create_app, operator_only
 from common.settings import Settings
 from testkit.fixtures import Databases, Started
@@ -78,6 +80,57 @@ async def test_every_error_is_a_problem_document(probe: Probe, run: Run) -> None
         assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
 
 
+async def test_a_body_is_read_once_and_every_fault_of_it_is_listed(probe: Probe, run: Run) -> None:
+    @probe.router.post("/bodies")
+    async def bodies(body: Annotated[Body, parsed(Body, 100)]) -> Body:
+        return body
+
+    async with run() as service:
+
+        async def sent(content: bytes) -> tuple[int, list[tuple[str, str]]]:
+            answer = await service.client.post("/bodies", content=content)
+            return answer.status_code, [(v["code"], v["pointer"]) for v in answer.json().get("violations", [])]
+
+        assert await sent(b'{"name": "abc", "count": 1}') == (200, [])
+        assert await sent(b'{"name": "abc", "name": "abd", "count": 1}') == (422, [("key-repeated", "/name")])
+        assert await sent(b'{"count": -1, "count": "x"}') == (
+            422,
+            [("missing", "/name"), ("int-parsing", "/count"), ("key-repeated", "/count")],
+        )
+        assert await sent(b"[" * 90) == (422, [("json-invalid", "")])
+        assert await sent(b"") == (422, [("json-invalid", "")])
+        assert (await sent(b" " * 101))[0] == 413
+
+
+async def test_a_body_that_trickles_in_holds_no_connection(probe: Probe, run: Run) -> None:
+    @probe.router.post("/slow")
+    async def slow(body: Annotated[Body, parsed(Body, 100)], connection: Connection) -> Body:
+        await connection.execute(select(APPLIED))
+        return body
+
+    async with run() as service:
+        rest = anyio.Event()
+
+        async def trickling() -> AsyncIterator[bytes]:
+            yield b'{"name": "abc",'
+            await rest.wait()
+            yield b'"count": 1}'
+
+        answers: list[int] = []
+
+        async def send() -> None:
+            answers.append((await service.client.post("/slow", content=trickling())).status_code)
+
+        more = service.settings.database_pool + 1
+        async with anyio.create_task_group() as group:
+            for _ in range(more):
+                group.start_soon(send)
+            await anyio.sleep(0.1)
+            assert (await service.client.get("/readyz")).status_code == 200
+            rest.set()
+        assert answers == [200] * more
+
+
 @pytest.mark.rule("O3")
 async def test_health_readiness_and_metrics_answer(run: Run) -> None:
     async with run() as service:
@@ -131,6 +184,8 @@ def test_pointers_escape_and_values_are_shown_safely() -> None:
     assert shown(2**80) == str(2**80)
     assert shown("\ud800") == "?"
     assert len(shown("x" * 10_000)) == 200
+    assert shown({"name": ["Zoë", None]}) == '{"name": ["Zoë", null]}'
+    assert shown(b"\xff{") == "\ufffd{"
     assert InvalidRequest("why").document()["status"] == 422
 
 
