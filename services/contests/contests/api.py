@@ -132,7 +132,7 @@ async def submit(
         async def accept(store: Store, agent: Agent) -> dict[str, Any]:
             return documents.receipt(await commands.submit(runtime, contest_id, body, idempotency_key, store, agent))
 
-        answer = await commands.as_agent(runtime, key, accept)
+        answer = await commands.as_agent(runtime, key, accept, submits_to=contest_id)
     except Problem as problem:
         runtime.metrics.lineups_refused.labels(problem.problem_code).inc()
         raise

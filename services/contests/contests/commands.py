@@ -25,7 +25,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import anyio.to_thread
@@ -126,8 +126,10 @@ class ClockNotReplay(Problem):
 # --- agents -------------------------------------------------------------------------------------
 
 
-async def as_agent(runtime: Runtime, key: str, work: Callable[[Store, Agent], Awaitable[T]]) -> T:
-    """Do ``work`` in one transaction as the agent whose key is given.
+async def as_agent(
+    runtime: Runtime, key: str, work: Callable[[Store, Agent], Awaitable[T]], *, submits_to: str | None = None
+) -> T:
+    """Do ``work`` in one transaction as the agent whose key is given, let in to submit where a contest is named.
 
     An agent whose events have not arrived is asked for at the registry. Raises ``Unauthorized``, and
     ``Unavailable`` where the key is unknown here and the registry does not answer.
@@ -135,10 +137,11 @@ async def as_agent(runtime: Runtime, key: str, work: Callable[[Store, Agent], Aw
     if not _KEY.fullmatch(key):
         raise Unauthorized(f"This call takes an agent's key: `Authorization: Bearer {KEY_PREFIX}…`.")
     key_hash = hashlib.sha256(key.encode()).hexdigest()
+    contest = submits_to if submits_to and _CONTEST.fullmatch(submits_to) else None
     for asked in (False, True):
         async with runtime.database.transaction() as connection:
             store = Store(connection)
-            agent = await store.agent_by_key(key_hash)
+            agent = await (store.submitter(key_hash, contest) if contest else store.agent_by_key(key_hash))
             if agent is not None:
                 return await work(store, agent)
         if not asked:
@@ -222,23 +225,22 @@ async def submit(
 ) -> Revision:
     """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
 
-    The contest's lock is held shared while the clock is read, so that each revision is wholly before the
-    lock or wholly refused; the row of the agent's lineup is held, so that its revisions have one order.
+    The caller was let in by ``Store.submitter``. The clock is read while the contest's lock is shared, so that
+    each revision is wholly before the lock or wholly refused.
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``IdempotencyKeyReused``.
     """
     lineup = await _judged(runtime, store, contest_id, body)
     accepted_body = canonical_json(lineup.body)
-    await store.hold(contest_id, exclusively=False)
-    lineup_id = await store.lineup(contest_id, agent.agent_id, new_id=uuid4())
-    if idempotency_key is not None:
-        before = await store.replayed(contest_id, agent.agent_id, idempotency_key)
-        if before is not None:
-            return _first_answer(before, accepted_body)
-    contest = await public_contest(store, contest_id)
-    now = await runtime.clock.now(store.connection)
+    turn = await store.turn(contest_id, agent.agent_id, idempotency_key, runtime.clock)
+    if turn is None:
+        raise ValueError(f"{contest_id} was judged and is gone")
+    if turn.lineup_id is not None and turn.replayed is not None:
+        return _first_answer(await store.revision(turn.lineup_id, turn.replayed), accepted_body)
+    contest, now = turn.contest, turn.now
     if contest.is_locked(now):
         raise _locked(contest)
-    number = await store.last_revision(lineup_id) + 1
+    lineup_id = turn.lineup_id or uuid4()
+    number = turn.revisions + 1
     revision = Revision(
         lineup_id=lineup_id,
         revision=number,
@@ -257,9 +259,8 @@ async def submit(
         projected_score=lineup.projected_score,
         confidence=lineup.confidence,
         body=accepted_body.decode(),
-        receipt=sha256_hex(canonical_json(receipted(agent, contest_id, number, now, lineup.body))),
+        receipt=sha256_hex(receipted(agent, contest_id, number, now, accepted_body)),
     )
-    await store.add_revision(revision)
     submitted = ev.LineupSubmitted(
         contest=contest_id,
         lineup_id=lineup_id,
@@ -269,20 +270,18 @@ async def submit(
         locks_at=contest.locks_at,
         words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in lineup.words),
     )
-    await emit(store.connection, submitted, number)
+    await store.add_revision(revision, submitted)
     return revision
 
 
-def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, body: dict[str, Any]) -> dict[str, Any]:
-    """What a receipt is the SHA-256 of, in canonical JSON (RFC 8785)."""
-    return {
-        "agent": str(agent.agent_id),
-        "contest": contest,
-        "revision": revision,
-        "model": agent.model,
-        "accepted_at": instant(accepted_at),
-        "body": body,
-    }
+def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, body: bytes) -> bytes:
+    """What a receipt is the SHA-256 of: agent, contest, revision, model, accepted_at and body in RFC 8785's form.
+
+    ``body`` is canonical already, and the largest part: it is put in where its key sorts.
+    """
+    before = canonical_json({"accepted_at": instant(accepted_at), "agent": str(agent.agent_id)})
+    after = canonical_json({"contest": contest, "model": agent.model, "revision": revision})
+    return b'%b,"body":%b,%b' % (before[:-1], body, after[1:])
 
 
 async def _judged(runtime: Runtime, store: Store, contest_id: str, body: bytes) -> Lineup:
@@ -350,7 +349,7 @@ async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, 
     for week in file.weeks:
         if week.locks_at is None or not week.players:
             raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
-        await store.hold(week.contest, exclusively=True)
+        await store.hold(week.contest)
         before = await store.contest(week.contest)
         if before is not None and await _same(store, week, rules):
             outcomes[week.contest] = "unchanged"
@@ -391,7 +390,7 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
 
     Raises ``ContestUnknown``, and ``ContestLocked`` where its lock instant has come.
     """
-    await store.hold(contest_id, exclusively=True)
+    await store.hold(contest_id)
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
     if contest.state == "locked" or now >= contest.locks_at:
@@ -425,7 +424,7 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
     so that every revision accepted so far was accepted before it.
     Raises ``ContestUnknown``, ``GameUnknown``, ``ContestLocked``.
     """
-    await store.hold(contest_id, exclusively=True)
+    await store.hold(contest_id)
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
     if contest.is_locked(now):
@@ -468,7 +467,7 @@ async def lock_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
 
     Raises ``ContestUnknown``, and ``NotYet`` before the instant.
     """
-    await store.hold(contest_id, exclusively=True)
+    await store.hold(contest_id)
     contest = await _any_contest(store, contest_id)
     if contest.state == "locked":
         return contest

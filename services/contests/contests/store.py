@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Double,
     Index,
@@ -21,16 +23,22 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    bindparam,
+    cast,
     delete,
     func,
     insert,
+    literal,
     select,
     update,
 )
 from sqlalchemy.dialects import postgresql as pg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from common.events import Game, Marks, PoolPlayer
+from common.clock import Clock
+from common.db import OUTBOX
+from common.events import Game, LineupSubmitted, Marks, PoolPlayer
+from common.outbox import rows as outbox_rows
 from contests.domain import Ruleset
 
 METADATA = MetaData()
@@ -180,8 +188,73 @@ class Revision:
     receipt: str
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a submission finds when its turn has come: the contest, the time, and what the agent has so far.
+
+    ``replayed`` is the revision that the request's idempotency key has made already.
+    """
+
+    contest: Contest
+    now: datetime
+    lineup_id: UUID | None
+    revisions: int
+    replayed: int | None
+
+
 _STANDING = select(*(column for column in CONTESTS.c if column.name != "rules"))
 """A contest without its rules, which are large and never change once it is open."""
+
+
+def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:
+    """The number of the advisory lock of this name."""
+    return func.hashtextextended(func.concat_ws(":", *name), 0)
+
+
+# The statements of a submission, the one path that is hot: made once, for few round trips.
+
+_THIS = bindparam("contest", type_=Text)
+_SUBMITTER = (
+    select(
+        AGENTS,
+        func.pg_advisory_xact_lock_shared(_lock(literal("contest"), _THIS)),
+        func.pg_advisory_xact_lock(_lock(literal("lineup"), _THIS, cast(AGENTS.c.agent_id, Text))),
+    )
+    .join(AGENT_KEYS, AGENT_KEYS.c.agent_id == AGENTS.c.agent_id)
+    .where(AGENT_KEYS.c.key_hash == bindparam("key_hash"))
+)
+
+_OWN = (REVISIONS.c.contest == _THIS) & (REVISIONS.c.agent_id == bindparam("agent_id"))
+
+
+@cache
+def _turn_by(now: ColumnElement[datetime]) -> Select[Any]:
+    return (
+        _STANDING.add_columns(
+            now.label("now"),
+            LINEUPS.c.lineup_id,
+            select(func.coalesce(func.max(REVISIONS.c.revision), 0)).where(_OWN).scalar_subquery().label("revisions"),
+            select(REVISIONS.c.revision)
+            .where(_OWN, REVISIONS.c.idempotency_key == bindparam("idempotency_key", type_=Text))
+            .scalar_subquery()
+            .label("replayed"),
+        )
+        .outerjoin_from(
+            CONTESTS, LINEUPS, (LINEUPS.c.contest == CONTESTS.c.contest) & (LINEUPS.c.agent_id == bindparam("agent_id"))
+        )
+        .where(CONTESTS.c.contest == _THIS)
+    )
+
+
+_ADD_REVISION = insert(REVISIONS).add_cte(
+    pg.insert(LINEUPS)
+    .values({column.name: bindparam(f"lineup_{column.name}") for column in LINEUPS.c})
+    .on_conflict_do_nothing()
+    .cte("lineup"),
+    insert(OUTBOX)
+    .values({name: bindparam(f"event_{name}") for name in ("event_id", "subject", "envelope")})
+    .cte("event"),
+)
 
 
 class Store:
@@ -207,14 +280,13 @@ class Store:
         wanted = select(CONTESTS.c.rules).where(CONTESTS.c.contest == contest)
         return Ruleset.model_validate((await self.connection.execute(wanted)).scalar_one())
 
-    async def hold(self, contest: str, *, exclusively: bool) -> None:
-        """Take the contest's lock until the transaction ends: shared to submit, exclusive to lock or reschedule.
+    async def hold(self, contest: str) -> None:
+        """Take the contest's lock alone until the transaction ends, to lock or reschedule; submissions share it.
 
         PostgreSQL queues for it in order, so that a stream of shared holders cannot starve the exclusive one.
         What the lock guards must be read in a later statement than this one.
         """
-        take = func.pg_advisory_xact_lock if exclusively else func.pg_advisory_xact_lock_shared
-        await self.connection.execute(select(take(func.hashtextextended(f"contest:{contest}", 0))))
+        await self.connection.execute(select(func.pg_advisory_xact_lock(_lock(literal("contest"), literal(contest)))))
 
     async def replace_contest(
         self,
@@ -314,35 +386,44 @@ class Store:
 
     # lineups
 
-    async def lineup(self, contest: str, agent_id: UUID, *, new_id: UUID) -> UUID:
-        """The agent's lineup in the contest, made where there is none, its row held until the transaction ends."""
-        statement = pg.insert(LINEUPS).values(lineup_id=new_id, contest=contest, agent_id=agent_id)
-        statement = statement.on_conflict_do_update(
-            index_elements=[LINEUPS.c.contest, LINEUPS.c.agent_id],
-            set_={"agent_id": statement.excluded.agent_id},
-        )
-        lineup_id: UUID = (await self.connection.execute(statement.returning(LINEUPS.c.lineup_id))).scalar_one()
-        return lineup_id
+    async def submitter(self, key_hash: str, contest: str) -> Agent | None:
+        """The agent with this key, let in to submit to the contest: both hold until the transaction ends.
 
-    async def last_revision(self, lineup_id: UUID) -> int:
-        """The number of a lineup's last revision, 0 where there is none."""
-        wanted = select(func.coalesce(func.max(REVISIONS.c.revision), 0)).where(REVISIONS.c.lineup_id == lineup_id)
-        number: int = (await self.connection.execute(wanted)).scalar_one()
-        return number
+        The contest's lock is shared, so that the lock waits for the submission or the submission for it; the
+        agent's own in the contest is not, so that its revisions have one order. What the locks guard must be
+        read in a later statement than this one.
+        """
+        found = await self.connection.execute(_SUBMITTER, {"key_hash": key_hash, "contest": contest})
+        return next(map(_agent, found.mappings()), None)
 
-    async def replayed(self, contest: str, agent_id: UUID, idempotency_key: str) -> Revision | None:
-        """The revision that an idempotency key made."""
-        wanted = select(REVISIONS).where(
-            REVISIONS.c.agent_id == agent_id,
-            REVISIONS.c.contest == contest,
-            REVISIONS.c.idempotency_key == idempotency_key,
-        )
-        return next(map(_revision, await self._mappings(wanted)), None)
+    async def turn(self, contest: str, agent_id: UUID, idempotency_key: str | None, clock: Clock) -> Turn | None:
+        """What a submission must know once :meth:`submitter` has let it in; None for an unknown contest."""
+        given = {"contest": contest, "agent_id": agent_id, "idempotency_key": idempotency_key}
+        found = await self.connection.execute(_turn_by(clock.sql), given)
+        row = found.mappings().one_or_none()
+        if row is None:
+            return None
+        standing = dict(row)
+        own = {name: standing.pop(name) for name in ("lineup_id", "revisions", "replayed")}
+        now: datetime = standing.pop("now")
+        return Turn(Contest(**standing), now.astimezone(UTC), **own)
 
-    async def add_revision(self, revision: Revision) -> None:
-        """Store a revision. Nothing ever changes it: the database itself refuses."""
+    async def revision(self, lineup_id: UUID, number: int) -> Revision:
+        """One revision, which exists."""
+        wanted = select(REVISIONS).where(REVISIONS.c.lineup_id == lineup_id, REVISIONS.c.revision == number)
+        return next(map(_revision, await self._mappings(wanted)))
+
+    async def add_revision(self, revision: Revision, submitted: LineupSubmitted) -> None:
+        """Store a revision, its lineup where it is the first, and the event that tells of it.
+
+        Nothing ever changes a revision: the database itself refuses.
+        """
+        (event,) = outbox_rows([(submitted, revision.revision)])
         values = {name: getattr(revision, name) for name in Revision.__slots__ if name != "marks"}
-        await self.connection.execute(insert(REVISIONS).values(**values, **revision.marks.model_dump()))
+        values |= revision.marks.model_dump()
+        values |= {f"lineup_{column.name}": values[column.name] for column in LINEUPS.c}
+        values |= {f"event_{name}": value for name, value in event.items()}
+        await self.connection.execute(_ADD_REVISION, values)
 
     async def revisions(self, contest: str, agent_id: UUID) -> list[Revision]:
         """An agent's revisions in a contest, in order."""
