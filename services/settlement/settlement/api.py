@@ -64,9 +64,10 @@ class WeekState(BaseModel):
 
 
 class SettleRequest(BaseModel):
-    """``reason`` is needed for a correction."""
+    """``reason`` is needed for a correction; ``force``, with a reason, settles without games that have no statistic."""
 
     reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=commands.LONGEST_REASON)] | None = None
+    force: bool = False
 
 
 class SettlementView(BaseModel):
@@ -129,8 +130,9 @@ async def statistics(connection: Connection) -> list[WeekState]:
 @operator.post("/contests/{contest}/settle")
 async def settle(contest: Contest, runtime: RuntimeOf, body: SettleRequest | None = None) -> SettleAnswer:
     """Settle a contest; the same statistics again give the same version."""
+    wanted = body or SettleRequest()
     settled, changed = await commands.settle(
-        runtime.database, runtime.clock, runtime.metrics, contest, body.reason if body else None
+        runtime.database, runtime.clock, runtime.metrics, contest, wanted.reason, force=wanted.force
     )
     return SettleAnswer(**_version(settled), changed=changed)
 

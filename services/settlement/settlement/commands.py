@@ -8,7 +8,8 @@ The errors, beside their use::
     ├── LineupsMissing           409   events are still arriving; try again
     ├── LineupsSurplus           409   more lineups than the lock announced
     ├── StatisticsMissing        409   no final statistics of the contest's week
-    ├── ReasonRequired           409   a correction must say why
+    ├── StatisticsIncomplete     409   whole games of the contest have no statistic
+    ├── ReasonRequired           409   a correction, or an incomplete week, must say why
     ├── NotSettleable            409   the pool has no lineup, or its numbers cannot be solved
     ├── Moving                   409   statistics or lineups changed all the while; try again
     ├── CertificationFailed      500   the two methods disagree: nothing is settled
@@ -36,7 +37,7 @@ from common.tables import Fault
 from settlement.domain import BadScoring
 from settlement.imports import Statistics, Week, read_statistics
 from settlement.optimal import InfeasibleError, TooFineError
-from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, work_out
+from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, silent_games, work_out
 from settlement.store import Imported, Settled, Store
 from settlement.tables import BadTable
 
@@ -81,10 +82,16 @@ class StatisticsMissing(Problem):
     title = "The week has no final statistics"
 
 
+class StatisticsIncomplete(Problem):
+    status = 409
+    code = "statistics-incomplete"
+    title = "Whole games have no statistics"
+
+
 class ReasonRequired(Problem):
     status = 409
     code = "reason-required"
-    title = "A correction needs a reason"
+    title = "This settlement needs a reason"
 
 
 class NotSettleable(Problem):
@@ -234,13 +241,14 @@ class Inputs:
 
 
 async def settle(
-    database: Database, clock: Clock, metrics: Metrics, contest: str, reason: str | None
+    database: Database, clock: Clock, metrics: Metrics, contest: str, reason: str | None, *, force: bool = False
 ) -> tuple[Settled, bool]:
     """Settle a contest by the final statistics; the version that holds now, and whether it is new.
 
     The week is worked out between two transactions, in a thread; the second one writes the version, its
     results and their events together, or nothing, and only if what it was worked out from still holds.
-    The same results again are the same version; other ones need a reason.
+    The same results again are the same version; other ones need a reason. A week with games of which nothing
+    is known is settled only with ``force`` and a reason: one that was cancelled scores zero for all (S3).
     """
     with metrics.settle_seconds.time():
         for _ in range(_ROUNDS):
@@ -251,7 +259,7 @@ async def settle(
                 store = Store(connection)
                 await store.lock_contest(contest)
                 if await _still_holds(store, inputs):
-                    return await _written(store, clock, metrics, inputs, outcome, reason)
+                    return await _written(store, clock, metrics, inputs, outcome, reason, force)
     raise Moving(
         f"Statistics or lineups of {contest} changed {_ROUNDS} times while it was settled; try again.", retry=True
     )
@@ -260,14 +268,24 @@ async def settle(
 async def _inputs(store: Store, contest: str) -> Inputs:
     known = await store.contest(contest)
     if known is None:
-        raise NotFound(f"No contest is called {shown(contest)}.")
+        raise NotFound(
+            f"No contest called {shown(contest)} has been opened; `mafl contest list` shows those there are, "
+            "and a draft takes `mafl contest open` first."
+        )
     have = await store.count_lineups(contest)
     if known.opened is None or known.entries is None:
-        missing = [
-            name for name, part in (("contest.opened", known.opened), ("contest.locked", known.entries)) if part is None
-        ]
         raise LineupsMissing(
-            f"{contest} waits for {' and '.join(missing)}.", have=have, need=known.entries, waits_for=missing
+            f"{contest} is not locked yet, or the news of its lock is on its way; settle it after its lock, "
+            "which `mafl contest list` shows."
+            if known.entries is None
+            else f"The pool of {contest} is on its way; try again.",
+            have=have,
+            need=known.entries,
+            waits_for=[
+                name
+                for name, part in (("contest.opened", known.opened), ("contest.locked", known.entries))
+                if part is None
+            ],
         )
     if have < known.entries:
         raise LineupsMissing(
@@ -287,7 +305,9 @@ async def _inputs(store: Store, contest: str) -> Inputs:
     if imported is None or not imported.final:
         state = "only provisional" if imported else "no"
         raise StatisticsMissing(
-            f"{week} has {state} statistics; import them with `final=true`.", season=week.season, week=week.week
+            f"{week} has {state} statistics; import final ones: `mafl stats import FILE --final`.",
+            season=week.season,
+            week=week.week,
         )
     return Inputs(known.opened, await store.lineups(contest), await store.statistics(week), imported)
 
@@ -329,12 +349,22 @@ async def _still_holds(store: Store, inputs: Inputs) -> bool:
 
 
 async def _written(
-    store: Store, clock: Clock, metrics: Metrics, inputs: Inputs, outcome: Outcome, reason: str | None
+    store: Store, clock: Clock, metrics: Metrics, inputs: Inputs, outcome: Outcome, reason: str | None, force: bool
 ) -> tuple[Settled, bool]:
     contest = inputs.contest
     latest = await store.latest(contest.contest)
     if latest is not None and latest.digest == outcome.digest:
         return latest, False
+    silent = silent_games(contest, inputs.lines)
+    if silent and not force:
+        raise StatisticsIncomplete(
+            f"No player of {len(silent)} of the {len(contest.games)} games of {contest.contest} has a statistic: "
+            f"{', '.join(f'{game.away} at {game.home}' for game in silent)}. Import the rest of the week; "
+            "a game that was cancelled scores zero for all, if you settle with `force` and a reason.",
+            games=[game.game_id for game in silent],
+        )
+    if silent and not reason:
+        raise ReasonRequired(f"{contest.contest} would be settled without {len(silent)} of its games: say why.")
     if latest is not None and not reason:
         raise ReasonRequired(
             f"{contest.contest} was settled as version {latest.settlement} and its results differ now: say why.",

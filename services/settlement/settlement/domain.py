@@ -6,7 +6,7 @@ absent from a line; it is not zero.
     SettlementError (ValueError)
     ├── InputError          a tool is asked for something that cannot be
     ├── BadCell             a cell of a file cannot be read
-    │   └── BadStatistic    it is no whole number
+    │   └── BadStatistic    it is no whole number that a statistic can be
     └── BadScoring          a scoring version that contradicts itself
 """
 
@@ -29,8 +29,7 @@ STATISTICS: tuple[str, ...] = (
 )  # fmt: skip
 """The statistics that MAFL stores, by the column names of its data."""
 
-LIMIT = 1_000_000
-"""No statistic of one player in one week comes near this; a larger number is a damaged file."""
+_PLAYS = frozenset({"pass_att", "pass_cmp", "rush_att", "targets", "rec", "dst_points_against", "dst_points_allowed"})
 
 SHARE_UNIT = 1_000_000
 """Shares are counted in millionths."""
@@ -51,12 +50,13 @@ class BadCell(SettlementError):
 
 
 class BadStatistic(BadCell):
-    """A statistic is not a whole number."""
+    """A statistic is not a whole number, or one that no player ever had in a week."""
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, name: str) -> None:
+        least, most = limits(name)
         super().__init__(
             f"{value[:40]!r} is not a statistic; "
-            f"it must be a whole number within ±{LIMIT:,}, or blank where it is not known"
+            f"it must be a whole number from {least} to {most:,}, or blank where it is not known"
         )
 
 
@@ -64,8 +64,18 @@ class BadScoring(SettlementError):
     """A scoring version's bands do not cover every value in ascending order."""
 
 
-def statistic(text: str) -> int | None:
-    """Read one cell: a whole number (``12``, ``-3``, ``12.0``), or ``None`` where it is blank.
+def limits(name: str) -> tuple[int, int]:
+    """The least and the most that a statistic of one player in one week may be: far beyond what ever was.
+
+    Yards alone can be lost. What is outside is another column, another file or a damaged one.
+    """
+    if name.endswith("_yds"):
+        return -200, 1_000
+    return 0, 200 if name in _PLAYS else 30
+
+
+def statistic(text: str, name: str) -> int | None:
+    """Read one cell of a statistic: a whole number (``12``, ``-3``, ``12.0``), or ``None`` where it is blank.
 
     Raises ``BadStatistic`` for anything else: a fraction of a statistic means the wrong column or
     the wrong file, and rounding it would settle a week on a guess.
@@ -74,8 +84,9 @@ def statistic(text: str) -> int | None:
     if not text:
         return None
     match = _WHOLE.fullmatch(text)
-    if match is None or abs(int(match[1])) > LIMIT:
-        raise BadStatistic(text)
+    least, most = limits(name)
+    if match is None or not least <= int(match[1]) <= most:
+        raise BadStatistic(text, name)
     return int(match[1])
 
 

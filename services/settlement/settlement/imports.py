@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 
 from settlement.domain import STATISTICS, BadCell, statistic
 from settlement.tables import read_table
@@ -61,12 +62,12 @@ def read_statistics(data: bytes, *, season: int | None = None, week: int | None 
     for column, given in (("season", season), ("week", week)):
         if column not in at and given is None:
             faults.add(1, column, f"is missing; add it, or say which {column} the file is of")
-    known = [(column, at[column]) for column in STATISTICS if column in at]
+    known = [(column, at[column], partial(statistic, name=column)) for column in STATISTICS if column in at]
     if not known:
         faults.add(1, None, f"no column is a statistic; the first ones known are {', '.join(STATISTICS[:6])}")
     faults.check()
 
-    named = {"season", "week", "player_id", *(column for column, _ in known)}
+    named = {"season", "week", "player_id", *(column for column, _, _ in known)}
     found = Statistics(ignored_columns=tuple(column for column in table.columns if column not in named))
     first_line: dict[tuple[Week, str], int] = {}
     for number, cells in table.rows:
@@ -79,8 +80,8 @@ def read_statistics(data: bytes, *, season: int | None = None, week: int | None 
         of = Week(of_season, of_week)
         found.rows += 1
         line = {}
-        for column, place in known:
-            value = faults.read(number, column, statistic, cells[place])
+        for column, place, parse in known:
+            value = faults.read(number, column, parse, cells[place])
             if value is not None:
                 line[column] = value
         if not line:

@@ -73,6 +73,13 @@ def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]
     }
 
 
+def silent_games(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> tuple[ev.Game, ...]:
+    """Covered games with players in the pool of whom none has a statistics line: not played, or not imported."""
+    priced = {player.game_id for player in contest.players}
+    heard = {player.game_id for player in contest.players if player.player_id in lines}
+    return tuple(game for game in contest.games if game.game_id in priced - heard)
+
+
 def lineup_points(entries: Sequence[Entry], players: Mapping[str, int]) -> list[tuple[int, ...]]:
     """Points of each entry's picks. Raises ``ImpossibleLineupError`` for a player who is not in the pool."""
     if not entries:

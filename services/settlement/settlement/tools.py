@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ DEFAULT_ROSTER: tuple[Slot, ...] = tuple(
         ("DST", ("DST",)),
     )
 )
+
+MOST_BEST = 1_000
+"""Best lineups that are listed; a million of them would take minutes and gigabytes."""
 
 MOST_POINTS = 1_000_000_00
 """Hundredths; no player ever scores a million points."""
@@ -77,8 +81,8 @@ def optimal_document(path: str | Path, cap: int = DEFAULT_CAP, best: int = 0) ->
     """
     if cap < 1:
         raise InputError(f"cap {cap}: must be above zero, such as {DEFAULT_CAP}")
-    if best < 0:
-        raise InputError(f"best {best}: must be zero or more")
+    if not 0 <= best <= MOST_BEST:
+        raise InputError(f"best {best}: must be zero to {MOST_BEST:,}")
     players = _players(Path(path))
     winner = optimal(players, DEFAULT_ROSTER, cap)
     ranked = best_lineups(players, DEFAULT_ROSTER, cap, best)
@@ -101,17 +105,17 @@ def score_file(path: str | Path, scoring: Scoring) -> ScoredFile:
     wanted = statistics_of(scoring)
     table = _table(Path(path))
     faults = table.faults
-    known = [(at, column) for at, column in enumerate(table.columns) if column in wanted]
+    known = [(at, name, partial(statistic, name=name)) for at, name in enumerate(table.columns) if name in wanted]
     if not known:
         faults.add(1, None, f"no column is a statistic of {scoring.scoring}; it looks at {', '.join(wanted)}")
     kept = [at for at, column in enumerate(table.columns) if column != "points"]
     rows = []
     for number, cells in table.rows:
         line = {}
-        for at, column in known:
-            value = faults.read(number, column, statistic, cells[at])
+        for at, name, parse in known:
+            value = faults.read(number, name, parse, cells[at])
             if value is not None:
-                line[column] = value
+                line[name] = value
         rows.append((*(cells[at] for at in kept), as_points(score(line, scoring))))
     faults.check()
     return ScoredFile(scoring.scoring, (*(table.columns[at] for at in kept), "points"), tuple(rows))

@@ -102,7 +102,7 @@ async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
         await hear(settlement, week)
         await settlement.operator.post(FINAL, content=statistics_file(4))
         first = (await settlement.operator.post(SETTLE)).json()
-        correction = f"season,week,player_id,ret_td\n2017,4,{player},50\n".encode()
+        correction = f"season,week,player_id,ret_td\n2017,4,{player},25\n".encode()
         report = (await settlement.operator.post(FINAL, content=correction)).json()
         assert report["weeks"][0]["changed"] == 1
 
@@ -124,7 +124,7 @@ async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
         old = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()
         new = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/2")).json()
         assert old["players"][player] == hundredths(week.worth[player])
-        assert new["players"][player] == 30_000
+        assert new["players"][player] == 15_000
         assert old["digest"] == first["digest"]
         assert len(old["results"]) == len(new["results"]) == 3
         listed = (await settlement.operator.get("/operator/api/v1/settlements")).json()
@@ -141,6 +141,7 @@ async def test_lineups_that_have_not_arrived_are_waited_for(
     async with start("settlement") as settlement:
         answer = await settlement.operator.post(SETTLE)
         assert answer.status_code == 404
+        assert "`mafl contest open`" in answer.json()["detail"]
         await settlement.publish(week.lineups[0])
         await settlement.publish(week.opened)
         await settlement.settle()
@@ -148,6 +149,7 @@ async def test_lineups_that_have_not_arrived_are_waited_for(
         answer = await settlement.operator.post(SETTLE)
         assert (answer.status_code, answer.json()["code"]) == (409, "lineups-missing")
         assert answer.json()["waits_for"] == ["contest.locked"]
+        assert "not locked yet" in answer.json()["detail"]
         await settlement.publish(week.locked)
         await settlement.settle()
         answer = await settlement.operator.post(SETTLE)
@@ -171,6 +173,38 @@ async def test_only_final_statistics_settle_a_week(start: Start, play_week: Play
         assert (await settlement.operator.post(SETTLE)).status_code == 200
         late = await settlement.operator.post(LIVE, content=statistics_file(4))
         assert (late.status_code, late.json()["code"], late.json()["weeks"]) == (409, "statistics-final", ["2017-W04"])
+
+
+@pytest.mark.rule("S1", "S3")
+async def test_a_week_with_whole_games_unknown_is_settled_only_by_force_and_with_a_reason(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=2)
+    cancelled = week.opened.games[3]
+    of_game = {player.player_id for player in week.opened.players if player.game_id == cancelled.game_id}
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        some = next(iter(of_game))
+        await settlement.operator.post(FINAL, content=f"season,week,player_id,rec\n2017,4,{some},3\n".encode())
+        few = (await settlement.operator.post(SETTLE)).json()
+        assert (few["status"], few["code"]) == (409, "statistics-incomplete")
+        assert set(few["games"]) == {game.game_id for game in week.opened.games} - {cancelled.game_id}
+        assert await rows(settlement, SETTLEMENTS) == 0
+
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(FINAL, content=statistics_file(4, leave_out=of_game))
+        refused = (await settlement.operator.post(SETTLE, json={"reason": "never played"})).json()
+        assert (refused["code"], refused["games"]) == ("statistics-incomplete", [cancelled.game_id])
+        assert f"{cancelled.away} at {cancelled.home}" in refused["detail"]
+        silent = (await settlement.operator.post(SETTLE, json={"force": True})).json()
+        assert silent["code"] == "reason-required"
+        done = (await settlement.operator.post(SETTLE, json={"force": True, "reason": "never played"})).json()
+        assert (done["settlement"], done["reason"]) == (1, "never played")
+        version = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()
+        assert {version["players"][player] for player in of_game} == {0}
+        again = (await settlement.operator.post(SETTLE)).json()
+        assert again == {**done, "changed": False}
 
 
 @pytest.mark.rule("M1")
@@ -320,7 +354,7 @@ async def test_statistics_that_change_while_a_week_is_worked_out_are_the_ones_it
 ) -> None:
     week = play_week(4, entries=1)
     player = week.lineups[0].picks[0].player_id
-    correction = f"season,week,player_id,ret_td\n2017,4,{player},50\n".encode()
+    correction = f"season,week,player_id,ret_td\n2017,4,{player},25\n".encode()
     async with start("settlement") as settlement:
         await hear(settlement, week)
         await settlement.operator.post(FINAL, content=statistics_file(4))
@@ -335,7 +369,7 @@ async def test_statistics_that_change_while_a_week_is_worked_out_are_the_ones_it
         monkeypatch.setattr("settlement.results.certify", corrected_meanwhile)
         assert (await settlement.operator.post(SETTLE)).json()["settlement"] == 1
         version = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()
-        assert version["players"][player] == 30_000
+        assert version["players"][player] == 15_000
 
 
 @pytest.mark.rule("S1")

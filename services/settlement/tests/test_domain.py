@@ -62,17 +62,39 @@ def test_points_are_integers_and_add_up_over_unrelated_statistics(line: dict[str
 @pytest.mark.rule("S1")
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("12", 12), ("-3", -3), ("0", 0), ("", None), ("  ", None), ("12.0", 12), ("+4", 4), ("1000000", 1000000)],
+    [
+        ("12", 12),
+        ("-3", -3),
+        ("0", 0),
+        ("", None),
+        ("  ", None),
+        ("12.0", 12),
+        ("+4", 4),
+        ("-200", -200),
+        ("1000", 1000),
+    ],
 )
 def test_a_cell_is_a_whole_number_or_unknown(text: str, value: int | None) -> None:
-    assert domain.statistic(text) == value
+    assert domain.statistic(text, "rec_yds") == value
 
 
 @pytest.mark.rule("S1")
-@pytest.mark.parametrize("text", ["0.5", "1e3", "NaN", "inf", "six", "1,000", "٣", "--1", "1000001", "9" * 40, "=1+1"])
+@pytest.mark.parametrize(
+    "text", ["0.5", "1e3", "NaN", "inf", "six", "1,000", "٣", "--1", "1001", "-201", "9" * 40, "=1+1"]
+)
 def test_anything_else_is_refused_with_what_would_be_right(text: str) -> None:
     with pytest.raises(domain.BadStatistic, match="is not a statistic; it must be a whole number"):
-        domain.statistic(text)
+        domain.statistic(text, "rec_yds")
+
+
+@pytest.mark.rule("S1")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("pass_td", "-3"), ("pass_att", "-1"), ("pass_td", "31"), ("rec", "201"), ("dst_points_allowed", "-1")],
+)
+def test_what_no_player_can_have_done_is_refused_by_column(name: str, text: str) -> None:
+    with pytest.raises(domain.BadStatistic, match=r"it must be a whole number from 0 to (30|200), or blank"):
+        domain.statistic(text, name)
 
 
 @pytest.mark.rule("S1")

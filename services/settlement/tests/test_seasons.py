@@ -16,7 +16,7 @@ Rows = Callable[[str], list[dict[str, str]]]
 
 
 def line_of(row: dict[str, str]) -> dict[str, int]:
-    cells = {name: domain.statistic(row.get(name, "")) for name in domain.STATISTICS}
+    cells = {name: domain.statistic(row.get(name, ""), name) for name in domain.STATISTICS}
     return {name: value for name, value in cells.items() if value is not None}
 
 

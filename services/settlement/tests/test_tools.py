@@ -107,8 +107,10 @@ def test_a_missing_file_a_bad_cap_and_a_pool_without_lineups_are_clear_errors(tm
         optimal_document(tmp_path / "none.csv")
     with pytest.raises(InputError, match="above zero"):
         optimal_document(written(tmp_path, pool()), cap=0)
-    with pytest.raises(InputError, match="zero or more"):
+    with pytest.raises(InputError, match="best -1: must be zero to 1,000"):
         optimal_document(written(tmp_path, pool()), best=-1)
+    with pytest.raises(InputError, match="best 1001: must be zero to 1,000"):
+        optimal_document(written(tmp_path, pool()), best=1001)
     with pytest.raises(InfeasibleError, match="more than the cap of 20000"):
         optimal_document(written(tmp_path, pool()), cap=20_000)
     with pytest.raises(InfeasibleError, match="slot QB"):
