@@ -286,6 +286,8 @@ class _Observe:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                # What common.limits found, on refusals and successes alike.
+                message["headers"] = [*message.get("headers", ()), *scope.get("state", {}).get("ratelimit", ())]
             await send(message)
 
         try:

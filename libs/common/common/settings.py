@@ -23,6 +23,12 @@ class Settings(BaseSettings):
     environment: Literal["production", "embedded"] = Field("production", description="what kind of stack this is")
     clock: Literal["system", "replay"] = Field("system", description="`replay` lets an operator move the time")
     database_pool: int = Field(8, ge=1, le=200, description="connections that this process may hold")
+    limits: dict[str, str] = Field(
+        {}, description='rates of calls in place of the usual ones, JSON: `{"registrations": "30/3600"}`, or `"off"`'
+    )
+    limits_factor: int | None = Field(
+        None, ge=1, description="all usual rates times this; 1, or 1000 in an embedded stack, unless given"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")
 
     @model_validator(mode="after")

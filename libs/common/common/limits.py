@@ -1,0 +1,250 @@
+"""How often something may be asked for, in one place for every copy of a service: PostgreSQL.
+
+The algorithm is the generic cell rate algorithm (ITU-T I.371, "virtual scheduling"): a counter is one instant, the
+theoretical arrival time of the next call; a call that comes too long before it is refused and costs nothing. A
+limit of ``calls`` in ``seconds`` allows that many at once and then one each ``seconds / calls``. One statement reads
+and moves the instant, so that any number of copies count together; it goes by the database's own clock, never by
+a replay's. The table is unlogged: a crash of the database forgets the counts, and no call waits for a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal, Protocol
+
+from fastapi import Depends, Request
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, delete, func, select
+from sqlalchemy.dialects.postgresql import INTERVAL, insert
+
+from common.db import Database
+from common.problems import Problem
+from common.requests import BearerKey
+from common.service import Runtime, RuntimeOf
+from common.settings import Settings
+
+EMBEDDED_FACTOR = 1_000
+"""An embedded stack plays weeks in seconds, all its agents from one address."""
+
+_PRUNE_EVERY_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most ``calls`` in ``seconds`` for one address or one agent's key. ``of`` says what is counted."""
+
+    name: str
+    by: Literal["address", "key"]
+    calls: int
+    seconds: int
+    of: str
+
+
+USUAL: tuple[Limit, ...] = (
+    Limit("registrations", "address", 30, 3_600, "POST /api/v1/agents"),
+    Limit("agent-calls", "address", 600, 60, "every call under /api/v1/agents/me"),
+    Limit("new-keys", "key", 10, 3_600, "POST /api/v1/agents/me/key"),
+    Limit("claim-links", "key", 10, 3_600, "POST /api/v1/agents/me/claim-link"),
+    Limit("claim-pages", "address", 60, 60, "the pages under /claim"),
+    Limit("sign-ins", "address", 30, 600, "attempts to sign in"),
+    Limit("submissions", "key", 60, 60, "POST /api/v1/contests/{contest}/lineups"),
+    Limit("submissions-by-address", "address", 600, 60, "the same, all agents of one address together"),
+    Limit("checks", "key", 120, 60, "POST /api/v1/contests/{contest}/lineups/check"),
+    Limit("checks-by-address", "address", 1_200, 60, "the same, all agents of one address together"),
+    Limit("pool-reads", "address", 240, 60, "GET /api/v1/contests/{contest}/pool"),
+)
+"""Every limit that there is; an IPv6 address counts with the whole /64 that it is of."""
+
+_RATE = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,6})")
+
+
+def limits_of(settings: Settings) -> tuple[Limit, ...]:
+    """The limits in force. Raises ``ValueError`` naming a setting that is no limit or no rate."""
+    known = {limit.name for limit in USUAL}
+    if unknown := sorted(set(settings.limits) - known):
+        raise ValueError(f"MAFL_LIMITS names {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    factor = settings.limits_factor or (EMBEDDED_FACTOR if settings.environment == "embedded" else 1)
+    limits = []
+    for limit in USUAL:
+        rate = settings.limits.get(limit.name)
+        if rate is None:
+            limits.append(replace(limit, calls=limit.calls * factor))
+        elif rate != "off":
+            match = _RATE.fullmatch(rate)
+            if match is None:
+                raise ValueError(
+                    f"MAFL_LIMITS: {limit.name} is {rate!r}; right would be 30/3600, calls/seconds, or off"
+                )
+            limits.append(replace(limit, calls=int(match[1]), seconds=int(match[2])))
+    return tuple(limits)
+
+
+class RateLimited(Problem):
+    status = 429
+    code = "rate-limited"
+    title = "Too many calls"
+
+
+# --- the count ----------------------------------------------------------------------------------
+
+
+class _Migration(Protocol):
+    def get_bind(self) -> Any: ...
+
+
+_METADATA = MetaData()
+
+_COUNTS = Table(
+    "rate_limits",
+    _METADATA,
+    Column("subject", Text, primary_key=True),
+    Column("arrival", DateTime(timezone=True), nullable=False, index=True),
+    prefixes=["UNLOGGED"],
+)
+
+
+def create_limit_table(op: _Migration) -> None:
+    """Create the table of the counts; a migration of each service that limits calls this. ``op`` is ``alembic.op``."""
+    _METADATA.create_all(op.get_bind())
+
+
+def drop_limit_table(op: _Migration) -> None:
+    """Undo :func:`create_limit_table`."""
+    _METADATA.drop_all(op.get_bind())
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a call found of one limit: ``remaining`` calls are left now; ``seconds`` until one is (0 where one is)."""
+
+    limit: Limit
+    admitted: bool
+    remaining: int
+    seconds: int
+
+    def policy(self) -> str:
+        """As the ``RateLimit-Policy`` field of draft-ietf-httpapi-ratelimit-headers shows it."""
+        return f'"{self.limit.name}";q={self.limit.calls};w={self.limit.seconds}'
+
+    def left(self) -> str:
+        """As the ``RateLimit`` field shows it."""
+        return f'"{self.limit.name}";r={self.remaining};t={self.seconds}'
+
+
+def _insert() -> Any:
+    step, window = bindparam("step", type_=INTERVAL), bindparam("window", type_=INTERVAL)
+    statement = insert(_COUNTS).values(subject=bindparam("subject"), arrival=func.now() + step)
+    arrival = func.greatest(_COUNTS.c.arrival, func.now()) + step
+    return statement.on_conflict_do_update(
+        index_elements=[_COUNTS.c.subject], set_={"arrival": arrival}, where=arrival <= func.now() + window
+    ).returning(_COUNTS.c.arrival - func.now())
+
+
+_INSERT = _insert()
+_SELECT = select(_COUNTS.c.arrival - func.now()).where(_COUNTS.c.subject == bindparam("subject"))
+
+
+async def count(database: Database, limit: Limit, subject: str) -> Count:
+    """Count one call of an address or a key. In a transaction of its own: what is refused later counts as well."""
+    window = timedelta(seconds=limit.seconds)
+    step = window / limit.calls
+    # Neither an address nor a hash that a key could be known by is kept.
+    hashed = hashlib.sha256(f"{limit.name}/{subject}".encode("utf-8", "replace")).hexdigest()
+    async with database.engine.connect() as plain:
+        connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+        values = {"subject": hashed, "step": step, "window": window}
+        ahead = (await connection.execute(_INSERT, values)).scalar_one_or_none()
+        admitted = ahead is not None
+        if ahead is None:
+            ahead = (await connection.execute(_SELECT, {"subject": hashed})).scalar_one_or_none() or timedelta()
+    left = max(0, (window - ahead) // step)
+    wait = 0 if left else max(1, math.ceil((ahead + step - window).total_seconds()))
+    return Count(limit, admitted, left, wait)
+
+
+async def forget_old_counts(runtime: Runtime) -> None:
+    """A service's task: drop the counts that have run out, which are as good as none."""
+    while True:
+        async with runtime.database.transaction() as connection:
+            await connection.execute(delete(_COUNTS).where(_COUNTS.c.arrival < func.now()))
+        await asyncio.sleep(_PRUNE_EVERY_SECONDS)
+
+
+# --- routes -------------------------------------------------------------------------------------
+
+
+def address_of(request: Request) -> str:
+    """Whom a limit by address counts: the client as the server knows it; of IPv6 the /64.
+
+    Behind the gateway the server takes it from ``X-Forwarded-For``, from the gateway's own address alone
+    (uvicorn's ``--forwarded-allow-ips``); the gateway lets no client set that header.
+    """
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.IPv6Network((address, 64), strict=False))
+    return str(address)
+
+
+async def keep(runtime: Runtime, request: Request, names: Sequence[str], *, key: str = "") -> None:
+    """Count a call against limits, in their order; those by key only where the caller brings one.
+
+    The answer will bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is. Raises ``RateLimited``.
+    """
+    limits = {limit.name: limit for limit in limits_of(runtime.settings)}
+    counts: list[Count] = []
+    for limit in (limits[name] for name in names if name in limits):
+        subject = address_of(request) if limit.by == "address" else key
+        if not subject:
+            continue
+        found = await count(runtime.database, limit, subject)
+        counts.append(found)
+        if not found.admitted:
+            break
+    if not counts:
+        return
+    request.scope.setdefault("state", {})["ratelimit"] = [
+        (b"ratelimit-policy", ", ".join(found.policy() for found in counts).encode()),
+        (b"ratelimit", ", ".join(found.left() for found in counts).encode()),
+    ]
+    if not counts[-1].admitted:
+        raise _refused(counts[-1])
+
+
+def _refused(found: Count) -> RateLimited:
+    limit = found.limit
+    whom = "this address" if limit.by == "address" else "this key"
+    return RateLimited(
+        f"The limit `{limit.name}` ({limit.of}) allows {whom} {limit.calls} calls in {limit.seconds} seconds; none is "
+        f"left, one will be in {found.seconds} seconds.",
+        headers={"Retry-After": str(found.seconds)},
+        limit={"name": limit.name, "by": limit.by, "calls": limit.calls, "seconds": limit.seconds},
+        remaining=found.remaining,
+        retry_after=found.seconds,
+    )
+
+
+def limited(*names: str) -> Any:
+    """A route's dependency that keeps limits: ``dependencies=[limited("registrations")]``.
+
+    Raises ``LookupError`` at import for a name that is no limit.
+    """
+    known: Mapping[str, Limit] = {limit.name: limit for limit in USUAL}
+    for name in names:
+        known[name]
+
+    async def check(request: Request, runtime: RuntimeOf, key: BearerKey) -> None:
+        await keep(runtime, request, names, key=key)
+
+    return Depends(check)
