@@ -82,10 +82,15 @@ def test_the_demo_writes_what_happened(runs: tuple[Run, Run]) -> None:
     assert found["lineups"] == sum(member.plays(week) for member in PLAYING for week in range(1, WEEKS + 1))
     assert set(found["boards"]) == {"models", "agents", "cohort"}
     assert 0 < found["seconds"]["first_page"] < found["seconds"]["season"]
-    for row in (row for board in found["boards"].values() for row in board):
-        assert row["contests"] == ["2017-W01", "2017-W02", "2017-W03"][: len(row["contests"])] or row["weeks"] < WEEKS
-        assert (row["weeks"], row["lineups"]) == (len(row["contests"]), sum(row["counts"]))
-        assert row["low"] <= row["mean"] <= row["high"]
+    for board, who in (("models", "model"), ("agents", "name"), ("cohort", "model")):
+        for row in found["boards"][board]:
+            whose = [one for one in PLAYING if getattr(one, who) == row[who] and (board != "cohort" or one.cohort)]
+            lineups = {week: sum(one.plays(week) for one in whose) for week in range(1, WEEKS + 1)}
+            played = {f"2017-W{week:02}": number for week, number in lineups.items() if number}
+            assert dict(zip(row["contests"], row["counts"], strict=True)) == played, row[who]
+            assert row["contests"] == sorted(played)
+            assert (row["weeks"], row["lineups"]) == (len(played), sum(played.values()))
+            assert row["low"] <= row["mean"] <= row["high"]
     assert sum(row["lineups"] for row in found["boards"]["models"]) == found["lineups"]
 
 
