@@ -114,6 +114,51 @@ class AgentKeyChanged(Event):
         return f"key/{self.agent_id}"
 
 
+class ReviewRequested(Event):
+    """An owner asks a person to look again at what moderation withholds; the aggregate's version counts the requests.
+
+    With ``lineup_id`` it is about the texts of that locked lineup under ``pointers``, without it about the agent's
+    name. ``judged_version`` is the version of the judgement that the owner saw. Carries no words.
+    """
+
+    name: ClassVar[str] = "review.requested"
+    owner: ClassVar[str] = "registry"
+    stream: ClassVar[str] = "REGISTRY"
+
+    agent_id: UUID
+    lineup_id: UUID | None = None
+    contest: str | None = None
+    revision: int | None = None
+    pointers: tuple[str, ...] = ()
+    judged_version: int
+    requested_at: Instant
+
+    def aggregate(self) -> str:
+        return f"review/{self.lineup_id or self.agent_id}"
+
+
+class ModelMapped(Event):
+    """From now on results under ``label``, as agents wrote it, count on the row of ``canonical``.
+
+    Told of every label that the catalogue or an operator knows, once and again after each change; the newest
+    version of a label alone counts. Where ``canonical`` is the label itself, it stands for itself.
+    """
+
+    name: ClassVar[str] = "model.mapped"
+    owner: ClassVar[str] = "registry"
+    stream: ClassVar[str] = "REGISTRY"
+
+    label: str
+    canonical: str
+    provider: Annotated[str | None, Field(description="of the catalogue's entry, where there is one")] = None
+    family: str | None = None
+    model_version: str | None = None
+    by: Literal["catalogue", "operator"] = "catalogue"
+
+    def aggregate(self) -> str:
+        return f"model/{self.label}"
+
+
 # --- contests -----------------------------------------------------------------------------------
 
 
@@ -318,7 +363,10 @@ class FieldState(Part):
 
 
 class ReasoningJudged(Event):
-    """The states of a final revision's texts, no words; never before its contest is locked."""
+    """The states of a final revision's texts, no words; never before its contest is locked.
+
+    ``reasons`` maps a flagged text's pointer to what flagged it: names of detectors, never a word of the text.
+    """
 
     name: ClassVar[str] = "reasoning.judged"
     owner: ClassVar[str] = "moderation"
@@ -329,6 +377,7 @@ class ReasoningJudged(Event):
     agent_id: UUID
     revision: int
     fields: tuple[FieldState, ...]
+    reasons: dict[str, tuple[str, ...]] = {}
 
     def aggregate(self) -> str:
         return f"reasoning/{self.lineup_id}"
@@ -492,6 +541,8 @@ EVENTS: tuple[type[Event], ...] = (
     AgentClaimed,
     AgentReleased,
     AgentKeyChanged,
+    ModelMapped,
+    ReviewRequested,
     ContestOpened,
     ContestRescheduled,
     ContestLocked,

@@ -15,6 +15,8 @@ DEAD_LETTERS = "DEAD"
 ADVISORIES = "ADVISORIES"
 AGENT_BY_KEY = "rpc.registry.agent_by_key"
 """Request/reply: contests asks registry for an agent whose event has not arrived yet."""
+KEY_CHANGED_NOW = "rpc.contests.key_changed_now"
+"""Request/reply: registry has contests take a new key before it answers to whoever rotated (docs/adr/0009)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ _AGENT = (ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased
 _CONTEST = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked)
 
 DURABLES: tuple[Durable, ...] = (
-    Durable("registry", "CONTESTS", (ev.ClockMoved,)),
+    Durable("registry", "CONTESTS", (ev.LineupLocked, ev.ClockMoved)),
+    Durable("registry", "MODERATION", (ev.ReasoningJudged, ev.AgentNameJudged)),
     Durable("contests", "REGISTRY", _AGENT),
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
     Durable("moderation", "REGISTRY", _AGENT),
@@ -102,8 +105,8 @@ def permissions(service: str) -> Permissions:
             f"$JS.ACK.{durable.stream}.{service}.>",
         ]
     subscribe = [f"{inbox_prefix(service)}.>"]
-    if service == "contests":
-        publish.append(AGENT_BY_KEY)
-    if service == "registry":
-        subscribe.append(AGENT_BY_KEY)
-    return Permissions(tuple(sorted(set(publish))), tuple(subscribe), replies=service == "registry")
+    asked = {"registry": AGENT_BY_KEY, "contests": KEY_CHANGED_NOW}
+    if service in asked:
+        publish += [subject for other, subject in asked.items() if other != service]
+        subscribe.append(asked[service])
+    return Permissions(tuple(sorted(set(publish))), tuple(subscribe), replies=service in asked)

@@ -103,6 +103,30 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
         _OPENED,
     ),
     (
+        ev.ModelMapped(
+            label="GPT-5",
+            canonical="openai/gpt-5",
+            provider="openai",
+            family="gpt",
+            model_version="5",
+        ),
+        1,
+        _OPENED,
+    ),
+    (
+        ev.ReviewRequested(
+            agent_id=_AGENT,
+            lineup_id=_LINEUP,
+            contest=_CONTEST,
+            revision=1,
+            pointers=("/thesis",),
+            judged_version=1,
+            requested_at=_SETTLED,
+        ),
+        1,
+        _SETTLED,
+    ),
+    (
         ev.ContestOpened(
             contest=_CONTEST,
             season=2017,

@@ -1,5 +1,36 @@
-"""What the registry listens to: nothing of the week. The replay clock, where there is one, common follows itself."""
+"""What the registry listens to: what an owner's page shows of the agents. The replay clock common follows itself."""
 
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common import events as ev
 from common.inbox import Handlers
+from registry.store import Field, Store
 
 HANDLERS = Handlers()
+
+
+@HANDLERS.on(ev.LineupLocked)
+async def locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
+    """Of every agent: one that is claimed later brings its history along (A5)."""
+    await Store(connection).put_lineup(
+        event.lineup_id,
+        agent_id=event.agent_id,
+        contest=event.contest,
+        revision=event.revision,
+        accepted_at=event.accepted_at,
+        model=event.model,
+        slots=[pick.slot for pick in event.picks],
+    )
+
+
+@HANDLERS.on(ev.ReasoningJudged)
+async def judged(connection: AsyncConnection, event: ev.ReasoningJudged, envelope: ev.Envelope) -> None:
+    fields = [Field(field.pointer, field.state, event.reasons.get(field.pointer, ())) for field in event.fields]
+    await Store(connection).put_reasoning(event.lineup_id, event.agent_id, fields, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.AgentNameJudged)
+async def name_judged(connection: AsyncConnection, event: ev.AgentNameJudged, envelope: ev.Envelope) -> None:
+    await Store(connection).put_name_state(event.agent_id, event.state, envelope.aggregateversion)

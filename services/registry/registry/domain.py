@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -30,6 +31,7 @@ REPLAYABLE_FOR = timedelta(hours=24)
 
 KEY_PREFIX = "mafl_sk_"
 CLAIM_PREFIX = "mafl_claim_"
+MAIL_PREFIX = "mafl_mail_"
 
 RESERVED_NAMES = frozenset(
     {
@@ -250,7 +252,7 @@ class MarkSet(BaseModel):
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BODY = 43  # 62^43 > 2^256
 _CHECK = 6  # 62^6 > 2^32
-_SECRET = re.compile(rf"(?:{KEY_PREFIX}|{CLAIM_PREFIX})[0-9A-Za-z]{{{_BODY + _CHECK}}}")
+_SECRET = re.compile(rf"(?:{KEY_PREFIX}|{CLAIM_PREFIX}|{MAIL_PREFIX})[0-9A-Za-z]{{{_BODY + _CHECK}}}")
 
 
 def _base62(number: int, width: int) -> str:
@@ -316,3 +318,39 @@ class Agent:
     def status(self) -> str:
         """``claimed`` or ``unclaimed``; both are normal (A4)."""
         return "claimed" if self.claimed else "unclaimed"
+
+
+# --- people --------------------------------------------------------------------------------------
+
+CLAIM_LINK_LIVES = timedelta(days=90)
+"""How long a claim link works; an agent makes itself another one with its key."""
+
+SIGN_IN_TAKES_AT_MOST = timedelta(minutes=10)
+MAIL_LINK_LIVES = timedelta(minutes=15)
+MAIL_LINKS_AT_ONCE = 3
+"""Live links for one address; more are not sent, so that nobody's mailbox can be filled from here."""
+
+SESSION_IDLES = timedelta(hours=12)
+SESSION_LIVES = timedelta(days=7)
+
+HOME = "/me"
+
+NAME = "name"
+"""What a review of an agent's name is about; any other is about a lineup, by its id."""
+
+
+def destination(wanted: str | None) -> str:
+    """Where a person goes after signing in: a claim page, else their own page. Never another site's address."""
+    path, _, token = (wanted or "").rpartition("/")
+    claims = path == "/claim" and token.startswith(CLAIM_PREFIX) and well_formed(token)
+    return f"/claim/{token}" if claims else HOME
+
+
+def field_name(pointer: str, slots: Sequence[str]) -> str:
+    """What a text field of a lineup is called, from its JSON pointer and the slots in the submitted order."""
+    parts = pointer.split("/")
+    if len(parts) == 4 and parts[1] == "picks" and parts[2].isascii() and parts[2].isdigit():
+        place = int(parts[2])
+        slot = slots[place] if place < len(slots) else f"pick {place + 1}"
+        return f"{parts[3].replace('_', ' ')} for {slot}"
+    return parts[-1].replace("_", " ") or pointer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -20,15 +20,18 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    and_,
+    cast,
     delete,
     func,
+    or_,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from registry.domain import Agent
+from registry.domain import CLAIM_LINK_LIVES, NAME, Agent
 
 METADATA = MetaData()
 
@@ -36,7 +39,7 @@ OWNERS = Table(
     "owners",
     METADATA,
     Column("owner_id", Uuid, primary_key=True),
-    Column("word", Text, nullable=False, unique=True),
+    Column("word", Text, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
 
@@ -67,6 +70,7 @@ CLAIM_LINKS = Table(
     Column("agent_id", Uuid, ForeignKey("agents.agent_id"), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("used_at", DateTime(timezone=True)),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
     Index("claim_links_of_agent", "agent_id"),
 )
 
@@ -84,6 +88,157 @@ ANSWERS = Table(
 """Requests that gave out a key under an ``Idempotency-Key``; ``key_hash`` is of the key given out last."""
 
 
+# --- people: tables ------------------------------------------------------------------------------
+
+IDENTITIES = Table(
+    "identities",
+    METADATA,
+    Column("known_as", Text, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("owner_id", Uuid, ForeignKey("owners.owner_id"), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)
+"""Accounts that people sign in with. ``known_as`` is a keyed hash: no subject and no address is kept."""
+
+SESSIONS = Table(
+    "sessions",
+    METADATA,
+    Column("token_hash", Text, primary_key=True),
+    Column("owner_id", Uuid, ForeignKey("owners.owner_id"), nullable=False),
+    Column("way", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("sessions_by_end", "expires_at"),
+)
+
+SIGN_INS = Table(
+    "sign_ins",
+    METADATA,
+    Column("state_hash", Text, primary_key=True),
+    Column("browser_hash", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Index("sign_ins_by_age", "created_at"),
+)
+"""Browsers that are at a provider at this moment. A row goes with the first answer that fits it."""
+
+MAIL_LINKS = Table(
+    "mail_links",
+    METADATA,
+    Column("token_hash", Text, primary_key=True),
+    Column("browser_hash", Text, nullable=False),
+    Column("known_as", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Index("mail_links_of_account", "known_as", "created_at"),
+    Index("mail_links_by_age", "created_at"),
+)
+"""Links that were mailed and not used. The address itself is nowhere."""
+
+SECRETS = Table(
+    "secrets",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+"""Secrets that an embedded stack made for itself; in production they come from the environment, and this is empty."""
+
+LINEUPS = Table(
+    "lineups",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("agent_id", Uuid, nullable=False),
+    Column("contest", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("accepted_at", DateTime(timezone=True), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("slots", JSONB, nullable=False),
+    Index("lineups_of_agent", "agent_id", "contest"),
+)
+"""Locked lineups, for their owners' page: no picks and no words."""
+
+REASONINGS = Table(
+    "reasonings",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("agent_id", Uuid, nullable=False),
+    Column("fields", JSONB, nullable=False),
+    Column("version", Integer, nullable=False),
+    Index("reasonings_of_agent", "agent_id"),
+)
+"""What moderation says of each text of a locked lineup: ``fields`` is [{pointer, state, reasons}]."""
+
+NAME_STATES = Table(
+    "name_states",
+    METADATA,
+    Column("agent_id", Uuid, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+)
+
+REVIEWS = Table(
+    "reviews",
+    METADATA,
+    Column("agent_id", Uuid, ForeignKey("agents.agent_id"), primary_key=True),
+    Column("about", Text, primary_key=True),
+    Column("judged_version", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("requested_at", DateTime(timezone=True), nullable=False),
+)
+"""Reviews that owners asked for. ``about`` is a lineup's id, or ``name``; ``judged_version`` the judgement meant."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A person who is signed in. ``way`` says how, for the page."""
+
+    token_hash: str
+    owner_id: UUID
+    way: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True)
+class MailLink:
+    """A link that was mailed and is still good."""
+
+    known_as: str
+    browser_hash: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """What moderation says of one text, and why."""
+
+    pointer: str
+    state: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LockedLineup:
+    """A locked lineup as its owner's page shows it. ``judged`` is the version of the judgement, 0 before the first."""
+
+    lineup_id: UUID
+    contest: str
+    revision: int
+    accepted_at: datetime
+    model: str
+    slots: tuple[str, ...]
+    fields: tuple[Field, ...]
+    judged: int
+    review: bool
+
+
+@dataclass(frozen=True)
+class NameState:
+    """What moderation says of an agent's name; ``review`` is whether its owner asked for another look."""
+
+    state: str
+    judged: int
+    review: bool
+
+
 @dataclass(frozen=True)
 class Answer:
     """What is remembered of a request that gave out a key. No secret is in it, only hashes."""
@@ -95,10 +250,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class ClaimLink:
-    """A claim link and whether it has been used."""
+    """A claim link and whether it has been used. ``expired`` is told by the real time, also in a replay."""
 
     agent: Agent
     used: bool
+    expired: bool
 
 
 _AGENT = tuple(column for column in AGENTS.c if column.name != "name_key")
@@ -194,9 +350,11 @@ class Store:
 
     async def link(self, token_hash: str) -> ClaimLink | None:
         """A claim link by the hash of its token."""
-        query = select(CLAIM_LINKS.c.used_at, *_AGENT).join(AGENTS).where(CLAIM_LINKS.c.token_hash == token_hash)
+        expired = (CLAIM_LINKS.c.expires_at <= func.clock_timestamp()).label("expired")
+        query = select(CLAIM_LINKS.c.used_at, expired, *_AGENT).join(AGENTS)
+        query = query.where(CLAIM_LINKS.c.token_hash == token_hash)
         row = (await self.connection.execute(query)).mappings().one_or_none()
-        return None if row is None else ClaimLink(_agent(row), row[CLAIM_LINKS.c.used_at] is not None)
+        return None if row is None else ClaimLink(_agent(row), row[CLAIM_LINKS.c.used_at] is not None, row["expired"])
 
     async def replace_link(self, agent_id: UUID, token_hash: str, *, at: datetime) -> None:
         """Give an agent a new claim link; its unused ones are dead."""
@@ -204,7 +362,12 @@ class Store:
             delete(CLAIM_LINKS).where(CLAIM_LINKS.c.agent_id == agent_id, CLAIM_LINKS.c.used_at.is_(None))
         )
         await self.connection.execute(
-            insert(CLAIM_LINKS).values(token_hash=token_hash, agent_id=agent_id, created_at=at)
+            insert(CLAIM_LINKS).values(
+                token_hash=token_hash,
+                agent_id=agent_id,
+                created_at=at,
+                expires_at=func.clock_timestamp() + CLAIM_LINK_LIVES,
+            )
         )
 
     async def use_links(self, agent_id: UUID, *, at: datetime) -> None:
@@ -221,3 +384,217 @@ class Store:
         statement = statement.on_conflict_do_update(index_elements=["word"], set_={"word": word})
         found: UUID = (await self.connection.execute(statement.returning(OWNERS.c.owner_id))).scalar_one()
         return found
+
+    # --- people --------------------------------------------------------------------------------------
+
+    async def owner_of(self, known_as: str) -> UUID | None:
+        """The owner who signs in with an account."""
+        query = select(IDENTITIES.c.owner_id).where(IDENTITIES.c.known_as == known_as)
+        found: UUID | None = (await self.connection.execute(query)).scalar_one_or_none()
+        return found
+
+    async def add_person(self, owner_id: UUID, known_as: str, issuer: str, *, at: datetime) -> None:
+        """A new owner, known by the account that they sign in with."""
+        await self.connection.execute(insert(OWNERS).values(owner_id=owner_id, created_at=at))
+        await self.connection.execute(
+            insert(IDENTITIES).values(known_as=known_as, issuer=issuer, owner_id=owner_id, created_at=at)
+        )
+
+    async def add_session(self, token_hash: str, owner_id: UUID, way: str, *, at: datetime, until: datetime) -> None:
+        await self.connection.execute(
+            insert(SESSIONS).values(
+                token_hash=token_hash, owner_id=owner_id, way=way, created_at=at, seen_at=at, expires_at=until
+            )
+        )
+
+    async def session(self, token_hash: str, *, now: datetime, seen_since: datetime) -> Session | None:
+        """A session that has neither ended nor idled."""
+        query = select(SESSIONS.c.token_hash, SESSIONS.c.owner_id, SESSIONS.c.way, SESSIONS.c.seen_at).where(
+            SESSIONS.c.token_hash == token_hash, SESSIONS.c.expires_at > now, SESSIONS.c.seen_at > seen_since
+        )
+        row = (await self.connection.execute(query)).mappings().one_or_none()
+        return None if row is None else Session(**row)
+
+    async def seen(self, token_hash: str, *, at: datetime) -> None:
+        await self.connection.execute(update(SESSIONS).where(SESSIONS.c.token_hash == token_hash).values(seen_at=at))
+
+    async def end_session(self, token_hash: str) -> None:
+        await self.connection.execute(delete(SESSIONS).where(SESSIONS.c.token_hash == token_hash))
+
+    async def add_sign_in(self, state_hash: str, browser_hash: str, provider: str, *, at: datetime) -> None:
+        """A browser goes to a provider."""
+        await self.connection.execute(
+            insert(SIGN_INS).values(state_hash=state_hash, browser_hash=browser_hash, provider=provider, created_at=at)
+        )
+
+    async def take_sign_in(self, state_hash: str, browser_hash: str, provider: str, *, since: datetime) -> bool:
+        """Whether this browser went to this provider with this state; once."""
+        statement = delete(SIGN_INS).where(
+            SIGN_INS.c.state_hash == state_hash,
+            SIGN_INS.c.browser_hash == browser_hash,
+            SIGN_INS.c.provider == provider,
+            SIGN_INS.c.created_at > since,
+        )
+        return (await self.connection.execute(statement)).rowcount == 1
+
+    async def mail_links_of(self, known_as: str, *, since: datetime) -> int:
+        """How many links of an account were made after ``since`` and not used."""
+        query = select(func.count()).where(MAIL_LINKS.c.known_as == known_as, MAIL_LINKS.c.created_at > since)
+        found: int = (await self.connection.execute(query)).scalar_one()
+        return found
+
+    async def add_mail_link(self, token_hash: str, browser_hash: str, known_as: str, *, at: datetime) -> None:
+        await self.connection.execute(
+            insert(MAIL_LINKS).values(
+                token_hash=token_hash, browser_hash=browser_hash, known_as=known_as, created_at=at
+            )
+        )
+
+    async def mail_link(self, token_hash: str, *, since: datetime) -> MailLink | None:
+        query = select(MAIL_LINKS.c.known_as, MAIL_LINKS.c.browser_hash).where(
+            MAIL_LINKS.c.token_hash == token_hash, MAIL_LINKS.c.created_at > since
+        )
+        row = (await self.connection.execute(query)).mappings().one_or_none()
+        return None if row is None else MailLink(**row)
+
+    async def take_mail_link(self, token_hash: str, browser_hash: str, *, since: datetime) -> str | None:
+        """Use a link in the browser that asked for it, once; which account it was for."""
+        statement = delete(MAIL_LINKS).where(
+            MAIL_LINKS.c.token_hash == token_hash,
+            MAIL_LINKS.c.browser_hash == browser_hash,
+            MAIL_LINKS.c.created_at > since,
+        )
+        row: str | None = (
+            await self.connection.execute(statement.returning(MAIL_LINKS.c.known_as))
+        ).scalar_one_or_none()
+        return row
+
+    async def drop_mail_link(self, token_hash: str) -> None:
+        await self.connection.execute(delete(MAIL_LINKS).where(MAIL_LINKS.c.token_hash == token_hash))
+
+    async def forget_people(
+        self, *, now: datetime, seen_since: datetime, sign_ins_before: datetime, links_before: datetime
+    ) -> None:
+        """Forget sessions, sign-ins and mailed links that are over."""
+        await self.connection.execute(
+            delete(SESSIONS).where(or_(SESSIONS.c.expires_at <= now, SESSIONS.c.seen_at <= seen_since))
+        )
+        await self.connection.execute(delete(SIGN_INS).where(SIGN_INS.c.created_at <= sign_ins_before))
+        await self.connection.execute(delete(MAIL_LINKS).where(MAIL_LINKS.c.created_at <= links_before))
+
+    async def secret(self, name: str, fresh: str) -> str:
+        """A secret of an embedded stack; the first to ask puts ``fresh`` there."""
+        await self.connection.execute(
+            insert(SECRETS).values(name=name, value=fresh).on_conflict_do_nothing(index_elements=["name"])
+        )
+        found: str = (await self.connection.execute(select(SECRETS.c.value).where(SECRETS.c.name == name))).scalar_one()
+        return found
+
+    async def agents_of(self, owner_id: UUID) -> Sequence[Agent]:
+        """The agents of an owner, in the order of registration."""
+        query = select(*_AGENT).where(AGENTS.c.owner_id == owner_id)
+        query = query.order_by(AGENTS.c.registered_at, AGENTS.c.agent_id)
+        return [_agent(row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def put_lineup(
+        self,
+        lineup_id: UUID,
+        *,
+        agent_id: UUID,
+        contest: str,
+        revision: int,
+        accepted_at: datetime,
+        model: str,
+        slots: Sequence[str],
+    ) -> None:
+        """Keep a locked lineup; a lock is told once and never changes."""
+        await self.connection.execute(
+            insert(LINEUPS)
+            .values(
+                lineup_id=lineup_id,
+                agent_id=agent_id,
+                contest=contest,
+                revision=revision,
+                accepted_at=accepted_at,
+                model=model,
+                slots=list(slots),
+            )
+            .on_conflict_do_nothing(index_elements=["lineup_id"])
+        )
+
+    async def put_reasoning(self, lineup_id: UUID, agent_id: UUID, fields: Sequence[Field], version: int) -> None:
+        """Keep what moderation says of a lineup's texts, unless something newer is kept."""
+        values = {"fields": [asdict(field) for field in fields], "version": version}
+        statement = insert(REASONINGS).values(lineup_id=lineup_id, agent_id=agent_id, **values)
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["lineup_id"], set_=values, where=REASONINGS.c.version < version
+            )
+        )
+
+    async def put_name_state(self, agent_id: UUID, state: str, version: int) -> None:
+        """Keep what moderation says of a name, unless something newer is kept."""
+        values = {"state": state, "version": version}
+        statement = insert(NAME_STATES).values(agent_id=agent_id, **values)
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["agent_id"], set_=values, where=NAME_STATES.c.version < version
+            )
+        )
+
+    async def name_state(self, agent_id: UUID) -> NameState:
+        """What moderation says of an agent's name; ``unchecked`` before it has said anything."""
+        review = and_(
+            REVIEWS.c.agent_id == NAME_STATES.c.agent_id,
+            REVIEWS.c.about == NAME,
+            REVIEWS.c.judged_version == NAME_STATES.c.version,
+        )
+        query = select(NAME_STATES.c.state, NAME_STATES.c.version, REVIEWS.c.about).outerjoin(REVIEWS, review)
+        row = (await self.connection.execute(query.where(NAME_STATES.c.agent_id == agent_id))).one_or_none()
+        return NameState("unchecked", 0, False) if row is None else NameState(row[0], row[1], row[2] is not None)
+
+    async def lineups_of(self, agent_id: UUID, *, lineup_id: UUID | None = None) -> Sequence[LockedLineup]:
+        """The locked lineups of an agent, newest contest first, or the one that is named."""
+        review = and_(
+            REVIEWS.c.agent_id == LINEUPS.c.agent_id,
+            REVIEWS.c.about == cast(LINEUPS.c.lineup_id, Text),
+            REVIEWS.c.judged_version == REASONINGS.c.version,
+        )
+        query = (
+            select(LINEUPS, REASONINGS.c.fields, REASONINGS.c.version, REVIEWS.c.about)
+            .outerjoin(REASONINGS, REASONINGS.c.lineup_id == LINEUPS.c.lineup_id)
+            .outerjoin(REVIEWS, review)
+            .where(LINEUPS.c.agent_id == agent_id)
+            .order_by(LINEUPS.c.contest.desc(), LINEUPS.c.lineup_id)
+        )
+        if lineup_id is not None:
+            query = query.where(LINEUPS.c.lineup_id == lineup_id)
+        return [
+            LockedLineup(
+                lineup_id=row.lineup_id,
+                contest=row.contest,
+                revision=row.revision,
+                accepted_at=row.accepted_at.astimezone(UTC),
+                model=row.model,
+                slots=tuple(row.slots),
+                fields=tuple(Field(f["pointer"], f["state"], tuple(f["reasons"])) for f in row.fields or ()),
+                judged=row.version or 0,
+                review=row.about is not None,
+            )
+            for row in await self.connection.execute(query)
+        ]
+
+    async def add_review(self, agent_id: UUID, about: str, judged: int, *, at: datetime) -> int | None:
+        """Ask for a review of one judgement; the number of requests about it, or ``None`` where it was asked for."""
+        statement = insert(REVIEWS).values(
+            agent_id=agent_id, about=about, judged_version=judged, version=1, requested_at=at
+        )
+        statement = statement.on_conflict_do_update(
+            index_elements=["agent_id", "about"],
+            set_={"judged_version": judged, "version": REVIEWS.c.version + 1, "requested_at": at},
+            where=REVIEWS.c.judged_version < judged,
+        )
+        version: int | None = (
+            await self.connection.execute(statement.returning(REVIEWS.c.version))
+        ).scalar_one_or_none()
+        return version
