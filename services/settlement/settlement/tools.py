@@ -42,8 +42,8 @@ DEFAULT_ROSTER: tuple[Slot, ...] = tuple(
 MOST_BEST = 1_000
 """Best lineups that are listed; a million of them would take minutes and gigabytes."""
 
-MOST_POINTS = 1_000_000_00
-"""Hundredths; no player ever scores a million points."""
+MOST_POINTS = 10_000_00
+"""Hundredths; no player ever scores ten thousand points."""
 
 _COLUMNS = ("player_id", "name", "position", "team", "price", "points")
 _PRICE = re.compile(r"0*([1-9][0-9]{0,8})", re.ASCII)
@@ -177,5 +177,8 @@ def _points(text: str) -> int:
     except ValueError:
         points = MOST_POINTS + 1
     if abs(points) > MOST_POINTS:
-        raise BadCell(f"{text[:40]!r} are no points; it must be a number with at most two decimals, such as 17.3 or -1")
+        raise BadCell(
+            f"{text[:40]!r} are no points; it must be a number from -{MOST_POINTS // 100:,} to {MOST_POINTS // 100:,} "
+            "with at most two decimals, such as 17.3 or -1"
+        )
     return points
