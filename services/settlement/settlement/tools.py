@@ -42,8 +42,8 @@ DEFAULT_ROSTER: tuple[Slot, ...] = tuple(
 MOST_BEST = 1_000
 """Best lineups that are listed; a million of them would take minutes and gigabytes."""
 
-MOST_POINTS = 10_000_00
-"""Hundredths; no player ever scores ten thousand points."""
+MOST_POINTS = 1_000_000_00
+"""Hundredths; no player ever scores a million points."""
 
 _COLUMNS = ("player_id", "name", "position", "team", "price", "points")
 _PRICE = re.compile(r"0*([1-9][0-9]{0,8})", re.ASCII)

@@ -73,7 +73,7 @@ def test_columns_may_come_in_any_order_packed_and_with_others_beside_them(tmp_pa
         ("x,A,QB,T,5000,", "line 32, column points: ''"),
         ("x,A,QB,T,5000,nan", "line 32, column points: 'nan'"),
         ("x,A,QB,T,5000,99999999999999999999", "line 32, column points: '99999999999999999999' are no points"),
-        ("x,A,QB,T,5000,-10000.01", "it must be a number from -10,000 to 10,000 with at most two decimals"),
+        ("x,A,QB,T,5000,-1000000.01", "it must be a number from -1,000,000 to 1,000,000 with at most two decimals"),
         ("x,A,QB,T,5000", "line 32: 5 cells, but the header has 6 columns"),
         ('x,"A,QB,T,5000,1', "line 32: not CSV"),
     ],
