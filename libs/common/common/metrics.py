@@ -93,3 +93,8 @@ class Metrics:
         self.boards_incomplete_weeks = Gauge(
             "mafl_boards_incomplete_weeks", "Settled weeks whose results have not all arrived", registry=registry
         )
+        self.boards_behind_seconds = Gauge(
+            "mafl_boards_behind_seconds",
+            "Age of the oldest settlement version that the boards do not show, 0 when they show all",
+            registry=registry,
+        )

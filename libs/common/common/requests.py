@@ -91,7 +91,7 @@ def json_body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
-def bearer(authorization: Annotated[str, Header()] = "") -> str:
+async def bearer(authorization: Annotated[str, Header()] = "") -> str:
     """The credentials of an ``Authorization: Bearer`` header; empty where there are none."""
     scheme, _, key = authorization.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""

@@ -90,25 +90,30 @@ class Service:
     mounts: Mapping[str, ASGIApp] = field(default_factory=dict)
 
 
-def runtime_of(request: Request) -> Runtime:
+async def runtime_of(request: Request) -> Runtime:
     """The runtime of the application that answers a request."""
+    return _runtime(request)
+
+
+def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime
     return runtime
 
 
 async def _transaction(request: Request) -> AsyncIterator[AsyncConnection]:
-    async with runtime_of(request).database.transaction() as connection:
+    async with _runtime(request).database.transaction() as connection:
         yield connection
 
 
-def operator_only(request: Request) -> None:
+async def operator_only(request: Request) -> None:
     """Refuse whoever does not bring the operator's token."""
-    given = bearer(request.headers.get("authorization", ""))
-    wanted = runtime_of(request).settings.operator_token.get_secret_value()
+    given = await bearer(request.headers.get("authorization", ""))
+    wanted = _runtime(request).settings.operator_token.get_secret_value()
     if not hmac.compare_digest(given.encode(), wanted.encode()):
         raise problems.Unauthorized("This call takes the operator's token: `Authorization: Bearer <token>`.")
 
 
+# FastAPI runs dependencies that are no coroutines in a thread, two hops a request; hence `async def` above.
 RuntimeOf = Annotated[Runtime, Depends(runtime_of)]
 Connection = Annotated[AsyncConnection, Depends(_transaction, scope="function")]
 """One transaction for one request, committed before the answer is sent."""
@@ -135,8 +140,10 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
         async with _running(app, service, settings, durables, handlers):
             yield
 
-    app = FastAPI(title=f"MAFL {service.name}", version="1", lifespan=life, docs_url=None, redoc_url=None)
-    app.openapi_url = None
+    # No address of its own for the document: FastAPI makes the route as it is constructed, whatever is set later.
+    app = FastAPI(
+        title=f"MAFL {service.name}", version="1", lifespan=life, openapi_url=None, docs_url=None, redoc_url=None
+    )
     problems.install(app)
     for router in service.routers:
         app.include_router(router)
@@ -256,7 +263,7 @@ async def readyz(request: Request) -> JSONResponse:
     watch: Watch = request.app.state.watch
     faults = watch.faults()
     try:
-        async with asyncio.timeout(2), runtime_of(request).database.transaction() as connection:
+        async with asyncio.timeout(2), _runtime(request).database.transaction() as connection:
             await connection.execute(text("SELECT 1"))
     except Exception as error:
         faults.append(f"database: {type(error).__name__}")
@@ -265,7 +272,7 @@ async def readyz(request: Request) -> JSONResponse:
 
 @_health.get("/metrics")
 async def metrics(request: Request) -> Response:
-    return Response(generate_latest(runtime_of(request).metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(_runtime(request).metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Observe:

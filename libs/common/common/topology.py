@@ -65,7 +65,7 @@ DURABLES: tuple[Durable, ...] = (
     Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
     Durable("moderation", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
-    Durable("boards", "REGISTRY", _AGENT),
+    Durable("boards", "REGISTRY", (*_AGENT, ev.ModelMapped)),
     Durable("boards", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged, ev.ModelJudged)),
     Durable("boards", "SETTLEMENT", (ev.ScoresUpdated, ev.LineupSettled, ev.WeekSettled)),
