@@ -7,16 +7,21 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AwareDatetime, BaseModel
 
 from common.canonical import instant
-from common.problems import InvalidRequest, Problem
-from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, read_body
+from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
+from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
-from contests import commands, documents, rulesets
-from contests.commands import ContestUnknown, LineupMissing
-from contests.domain import CODES, COVERED, MAX_BODY, Day, lineup_adapter
+from contests import answers, commands, documents, rulesets
+from contests.answers import ANY_REFUSAL, inlined, refusals
+from contests.commands import ContestLocked, ContestUnknown, LineupInvalid, LineupMissing
+from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.store import Agent, Contest, Store
 
-router = APIRouter()
-operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_only)])
+router = APIRouter(responses=ANY_REFUSAL)
+operator = APIRouter(
+    prefix="/operator/api/v1",
+    dependencies=[Depends(operator_only)],
+    responses=ANY_REFUSAL | refusals(Unauthorized),
+)
 
 _PRIVATE = {"Cache-Control": "no-store"}
 _REVALIDATED = {"Cache-Control": "no-cache"}
@@ -24,27 +29,26 @@ _REVALIDATED = {"Cache-Control": "no-cache"}
 _MOST_POOLS = 64
 
 
-def _lineup_documentation() -> dict[str, Any]:
-    """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
-    rules = rulesets.load()
-    schema = lineup_adapter(rules.limits, rules.projected_score).json_schema()
-    schema["properties"]["picks"]["items"] = schema.pop("$defs")["Pick"]
-    return {
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
-        "responses": {
-            "422": {"description": f"Every violation at once. Codes: {', '.join(CODES)}"},
-            "409": {"description": "`contest-locked`, `idempotency-key-reused`"},
+_LINEUP: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": inlined(lineup_adapter(rulesets.load().limits, rulesets.load().projected_score))
+            }
         },
     }
+}
+"""What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
 
-
-_LINEUP = _lineup_documentation()
+_AS_AGENT = (Unauthorized, ContestUnknown, Unavailable)
+_JUDGED = (*_AS_AGENT, ContestLocked, LineupInvalid, TooLarge)
 
 
 # --- for anyone ---------------------------------------------------------------------------------
 
 
-@router.get("/api/v1/contests")
+@router.get("/api/v1/contests", response_model=answers.Contests)
 async def contests(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """All contests that are or were open, by id."""
     listed = await Store(connection).contests()
@@ -52,7 +56,7 @@ async def contests(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     return JSONResponse({"contests": [documents.brief(contest, now) for contest in listed]}, headers=_REVALIDATED)
 
 
-@router.get("/api/v1/contests/current")
+@router.get("/api/v1/contests/current", response_model=answers.Contest, responses=refusals(ContestUnknown))
 async def current(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """The contest to play now: of those that take lineups the next to lock, else the last that locked."""
     store = Store(connection)
@@ -62,7 +66,7 @@ async def current(connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     return await _whole(runtime, store, contest)
 
 
-@router.get("/api/v1/contests/{contest_id}")
+@router.get("/api/v1/contests/{contest_id}", response_model=answers.Contest, responses=refusals(ContestUnknown))
 async def one(contest_id: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """A contest: state, lock instant, roster, cap, scoring, limits and games."""
     store = Store(connection)
@@ -76,7 +80,15 @@ async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONRespon
     return JSONResponse(documents.whole(contest, judge.ruleset, games, now), headers=_REVALIDATED)
 
 
-@router.get("/api/v1/contests/{contest_id}/pool")
+@router.get(
+    "/api/v1/contests/{contest_id}/pool",
+    response_model=answers.Pool,
+    responses={
+        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+        304: {"description": "The tag in `If-None-Match` still names the pool"},
+        **refusals(ContestUnknown, InvalidRequest),
+    },
+)
 async def pool(
     contest_id: str,
     connection: Connection,
@@ -121,7 +133,13 @@ async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse
 # --- for an agent -------------------------------------------------------------------------------
 
 
-@router.post("/api/v1/contests/{contest_id}/lineups", status_code=201, openapi_extra=_LINEUP)
+@router.post(
+    "/api/v1/contests/{contest_id}/lineups",
+    status_code=201,
+    response_model=answers.Receipt,
+    responses=refusals(*_JUDGED, IdempotencyKeyReused, InvalidRequest),
+    openapi_extra=_LINEUP,
+)
 async def submit(
     contest_id: str, request: Request, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -140,7 +158,12 @@ async def submit(
     return JSONResponse(answer, 201, headers=_PRIVATE)
 
 
-@router.post("/api/v1/contests/{contest_id}/lineups/check", openapi_extra=_LINEUP)
+@router.post(
+    "/api/v1/contests/{contest_id}/lineups/check",
+    response_model=answers.Sound,
+    responses=refusals(*_JUDGED),
+    openapi_extra=_LINEUP,
+)
 async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """The judgement that a submission would get now; nothing is stored."""
     body = await read_body(request, MAX_BODY)
@@ -152,7 +175,11 @@ async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: Bear
     return JSONResponse(await commands.as_agent(runtime, key, judge), headers=_PRIVATE)
 
 
-@router.get("/api/v1/contests/{contest_id}/lineups/mine")
+@router.get(
+    "/api/v1/contests/{contest_id}/lineups/mine",
+    response_model=answers.OwnRevision,
+    responses=refusals(*_AS_AGENT, LineupMissing),
+)
 async def mine(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """The agent's own lineup as it counts now: its last revision."""
 
@@ -165,7 +192,11 @@ async def mine(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> JSONRespo
     return JSONResponse(await commands.as_agent(runtime, key, last), headers=_PRIVATE)
 
 
-@router.get("/api/v1/contests/{contest_id}/lineups/mine/revisions")
+@router.get(
+    "/api/v1/contests/{contest_id}/lineups/mine/revisions",
+    response_model=answers.OwnRevisions,
+    responses=refusals(*_AS_AGENT),
+)
 async def my_revisions(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> JSONResponse:
     """Every revision of the agent's own lineup, the first one first."""
 
@@ -192,7 +223,14 @@ class Reschedule(BaseModel):
     kickoff: AwareDatetime
 
 
-@operator.post("/contests/import")
+@operator.post(
+    "/contests/import",
+    response_model=answers.ImportReport,
+    responses=refusals(
+        *(commands.ContestExists, commands.FileMalformed, commands.NothingToPlay, commands.RulesetUnknown),
+        *(InvalidRequest, TooLarge),
+    ),
+)
 async def import_file(
     request: Request,
     runtime: RuntimeOf,
@@ -212,7 +250,7 @@ async def import_file(
     return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})
 
 
-@operator.get("/contests")
+@operator.get("/contests", response_model=answers.AllTotals)
 async def totals(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """All contests, drafts too, with how many lineups and revisions they have; of no agent in particular."""
     store = Store(connection)
@@ -226,7 +264,7 @@ async def totals(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     return {"now": instant(now), "contests": listed}
 
 
-@operator.get("/contests/agents")
+@operator.get("/contests/agents", response_model=answers.KnownAgents)
 async def known_agents(connection: Connection) -> dict[str, Any]:
     """The agents whose events have arrived here, with the model and marks that their next revision will bear."""
     return {
@@ -237,7 +275,9 @@ async def known_agents(connection: Connection) -> dict[str, Any]:
     }
 
 
-@operator.post("/contests/{contest_id}/open")
+@operator.post(
+    "/contests/{contest_id}/open", response_model=answers.Brief, responses=refusals(ContestUnknown, ContestLocked)
+)
 async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Let a draft take lineups."""
     async with runtime.database.transaction() as connection:
@@ -247,7 +287,11 @@ async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     return documents.brief(contest, now)
 
 
-@operator.post("/contests/{contest_id}/lock")
+@operator.post(
+    "/contests/{contest_id}/lock",
+    response_model=answers.Locked,
+    responses=refusals(ContestUnknown, commands.NotYet),
+)
 async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Lock a contest whose instant has come; the clock does it by itself too."""
     async with runtime.database.transaction() as connection:
@@ -256,7 +300,11 @@ async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     return {**documents.brief(contest, now), "entries": contest.entries}
 
 
-@operator.post("/contests/{contest_id}/reschedule")
+@operator.post(
+    "/contests/{contest_id}/reschedule",
+    response_model=answers.Brief,
+    responses=refusals(ContestUnknown, commands.GameUnknown, ContestLocked, InvalidRequest),
+)
 async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) -> dict[str, Any]:
     """Move a game, and the lock with it, while the contest is not locked."""
     async with runtime.database.transaction() as connection:
@@ -266,14 +314,18 @@ async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) ->
     return documents.brief(contest, now)
 
 
-@operator.get("/clock")
+@operator.get("/clock", response_model=answers.Now)
 async def clock(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     """The time that MAFL goes by."""
     now = await runtime.clock.now(connection)
     return {"now": instant(now), "clock": "replay" if runtime.clock.replay else "system"}
 
 
-@operator.put("/clock")
+@operator.put(
+    "/clock",
+    response_model=answers.Now,
+    responses=refusals(commands.ClockBackwards, commands.ClockNotReplay, InvalidRequest),
+)
 async def move_clock(wanted: Move, runtime: RuntimeOf) -> dict[str, Any]:
     """Move the replay clock forwards. The answer comes once every contest that this makes due is locked."""
     async with runtime.database.transaction() as connection:

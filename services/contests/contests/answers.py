@@ -1,0 +1,469 @@
+"""The shapes of what contests answers, as its OpenAPI document states them; the tests hold every answer to them.
+
+Nothing is built from these: routes answer with the documents of ``documents.py`` as they are. Prices are as given,
+points are hundredths where not said otherwise, times are RFC 3339 in UTC.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from common import problems, requests
+from common.events import Marks, Scoring, Slot
+from contests import commands
+from contests.domain import CODES, Day, TextLimits
+
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z$", examples=["2017-10-01T17:00:00Z"])]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256, in hexadecimal digits")]
+Id = Annotated[str, Field(pattern="^[0-9a-f-]{36}$", description="UUID")]
+
+_BRIEF = {
+    "contest": "2017-W04",
+    "season": 2017,
+    "week": 4,
+    "state": "locked",
+    "opened_at": "2017-09-28T12:00:00Z",
+    "locks_at": "2017-10-01T17:00:00Z",
+    "locked_at": "2017-10-01T17:00:00Z",
+}
+_PICK = {
+    "slot": "QB",
+    "player_id": "00-0031280",
+    "rationale": "Cheap for a starter, and the other side gives up the most yards through the air.",
+    "confidence": 0.55,
+    "main_factor": "price",
+}
+_RECEIPT = {
+    "lineup": "9f2b7c1e-52ab-4a0a-9d3f-0a4a3f1f6c55",
+    "contest": "2017-W04",
+    "agent": "5b1a3c9e-7a64-5f0e-8f37-6b0c9d3b1a10",
+    "revision": 1,
+    "model": "openai/gpt-5",
+    "accepted_at": "2017-09-29T09:30:00.123456Z",
+    "receipt": "6ce1c1f0b0e1f7a3a3b9c6f0f6de3a9e1f6f1ad7b5c2b1f0a9d8c7b6a5f4e3d2",
+    "total_price": 49_900,
+    "locks_at": "2017-10-01T17:00:00Z",
+}
+
+
+def _example(**members: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [members]})
+
+
+class Shape(BaseModel):
+    """An object with these members and no others."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+# --- for anyone ---------------------------------------------------------------------------------
+
+
+class _Brief(Shape):
+    contest: str
+    season: int
+    week: int
+    state: Literal["draft", "open", "locked"]
+    """`locked` from the lock instant on; an operator sees drafts too."""
+    opened_at: Time | None
+    locks_at: Time
+    locked_at: Time | None
+    """The lock instant, once it has come."""
+
+
+class Brief(_Brief):
+    """A contest in a list. It tells of the clock and nothing of entries."""
+
+    model_config = _example(**_BRIEF)
+
+
+class Contests(Shape):
+    """All contests that are or were open, by id."""
+
+    contests: list[Brief]
+
+
+class Game(Shape):
+    """A covered game."""
+
+    game_id: str
+    away: str
+    home: str
+    kickoff: Time
+    kickoff_zone: Annotated[str, Field(examples=["America/Denver"])]
+    """The IANA zone of the stadium, for display; UTC where it is not known (neutral ground)."""
+
+
+class ScoreRange(Shape):
+    """What a projected score may be, in points."""
+
+    at_least: float
+    at_most: float
+    decimals: int
+
+
+class Contest(_Brief):
+    """A contest with its rules and games."""
+
+    cap: int
+    """The most that the picks may cost together."""
+    roster: list[Slot]
+    ruleset: str
+    scoring: Scoring
+    """What one unit of each statistic is worth, in hundredths of a point."""
+    limits: TextLimits
+    """The most characters of each text."""
+    projected_score: ScoreRange
+    pick_confidence_points_per_1000: float
+    """A pick's confidence is the probability that the player scores at least these points for each 1,000 of price."""
+    games: list[Game]
+    pool: Annotated[str, Field(examples=["/api/v1/contests/2017-W04/pool"])]
+
+
+class Player(Shape):
+    """A player who may be picked."""
+
+    model_config = _example(
+        player_id="00-0031280",
+        name="Derek Carr",
+        positions=["QB"],
+        team="OAK",
+        opponent="DEN",
+        home_away="away",
+        game_id="2017_04_OAK_DEN",
+        kickoff="2017-10-01T20:25:00Z",
+        price=6_100,
+    )
+
+    player_id: str
+    name: str
+    positions: list[str]
+    team: str
+    opponent: str
+    home_away: Literal["home", "away"]
+    game_id: str
+    kickoff: Time
+    price: int
+
+
+class Pool(Shape):
+    """The players who may be picked."""
+
+    contest: str
+    players: list[Player]
+
+
+# --- for an agent -------------------------------------------------------------------------------
+
+
+class _Receipt(Shape):
+    lineup: Id
+    contest: str
+    agent: Id
+    revision: int
+    model: str
+    """The model that the agent claimed when this revision was accepted."""
+    accepted_at: Time
+    receipt: Sha256
+    """Over the canonical JSON (RFC 8785) of `{agent, contest, revision, model, accepted_at, body}`."""
+    total_price: int
+    locks_at: Time
+
+
+class Receipt(_Receipt):
+    """An accepted revision, and all that its receipt can be computed from again beside the body."""
+
+    model_config = _example(**_RECEIPT)
+
+
+class Sound(Shape):
+    """A lineup that would be accepted now."""
+
+    model_config = _example(valid=True, total_price=49_900, locks_at="2017-10-01T17:00:00Z")
+
+    valid: Literal[True]
+    total_price: int
+    locks_at: Time
+
+
+class OwnRevision(_Receipt):
+    """A revision as its own agent sees it."""
+
+    model_config = _example(
+        **_RECEIPT,
+        body={"picks": [_PICK], "thesis": "Cheap passers.", "projected_score": 132.5, "confidence": 0.5},
+    )
+
+    body: dict[str, Any]
+    """The lineup as it was submitted."""
+
+
+class OwnRevisions(Shape):
+    """Every revision of the agent's own lineup, the first one first."""
+
+    contest: str
+    revisions: list[OwnRevision]
+
+
+# --- for the operator ---------------------------------------------------------------------------
+
+
+class Totals(_Brief):
+    """A contest with totals of no agent in particular."""
+
+    model_config = _example(**_BRIEF, players=401, lineups=24, revisions=31)
+
+    players: int
+    lineups: int
+    revisions: int
+
+
+class AllTotals(Shape):
+    """All contests, drafts too."""
+
+    now: Time
+    contests: list[Totals]
+
+
+class KnownAgent(Shape):
+    """An agent, with what its next revision will bear."""
+
+    agent_id: Id
+    model: str
+    marks: Marks
+
+
+class KnownAgents(Shape):
+    """The agents whose events have arrived."""
+
+    agents: list[KnownAgent]
+
+
+class Locked(_Brief):
+    """A contest after the lock, with the number of its lineups."""
+
+    model_config = _example(**_BRIEF, entries=24)
+
+    entries: int | None
+
+
+class Now(Shape):
+    """The time that MAFL goes by."""
+
+    model_config = _example(now="2017-10-01T17:00:00Z", clock="replay")
+
+    now: Time
+    clock: Literal["system", "replay"]
+
+
+class Row(Shape):
+    """A row that is not offered, and why."""
+
+    line: int
+    column: str | None
+    name: str
+    reason: str
+
+
+class Merged(Shape):
+    """A row that became one player with an earlier one."""
+
+    line: int
+    into: int
+
+
+class ImportedGame(Game):
+    """A game that the file tells of; its weekday is that of US Eastern."""
+
+    weekday: Day
+
+
+class _Report(Shape):
+    contest: str | None
+    season: int | None
+    week: int | None
+    format: Literal["mafl-pool"]
+    rows: int
+    offered: int
+    """Rows that are offered; each other row is unmatched or refused."""
+    players: int
+    unmatched: list[Row]
+    refused: list[Row]
+    merged: list[Merged]
+    games: list[ImportedGame]
+    outside: list[ImportedGame]
+    """Games of the week that the contest does not cover."""
+    locks_at: Time | None
+
+
+class WeekReport(_Report):
+    """What became of each row of one week."""
+
+
+class ImportReport(_Report):
+    """What became of each row of a file: of its one week, or of all of them with each in `weeks`."""
+
+    dry_run: bool
+    outcomes: dict[str, Literal["created", "replaced", "unchanged"]]
+    """What became of each week's contest, or would become."""
+    source: str
+    other_rows: int
+    """Rows of weeks that were not asked for."""
+    weeks: list[WeekReport]
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+class Refusal(Shape):
+    """A problem document (RFC 9457)."""
+
+    type: Annotated[str, Field(pattern="^urn:mafl:problem:")]
+    title: str
+    status: int
+    code: str
+    """The last part of `type`: what a program should go by."""
+    detail: str
+    correlation_id: str = ""
+    """Names what an operator finds in the log; of status 500 and above."""
+
+
+class Violation(Shape):
+    """One way in which a lineup breaks the rules."""
+
+    model_config = _example(
+        code="over-cap",
+        pointer="/picks",
+        detail="The picks cost 51200, 1200 more than the cap of 50000.",
+        value=51_200,
+        limit=50_000,
+    )
+
+    code: Annotated[str, Field(json_schema_extra={"enum": list(CODES)})]
+    pointer: str
+    """RFC 6901, into the body that was sent."""
+    detail: str
+    value: Any
+    """The offending value; a long one cut, a text's length where the length is the fault."""
+    limit: Any
+    """What would satisfy the rule."""
+
+
+class WithViolations(Refusal):
+    violations: list[Violation]
+
+
+class RequestFault(Shape):
+    """A fault of a parameter or of a body that is no lineup; `in` says where it was found."""
+
+    where: Annotated[str, Field(alias="in")]
+    code: str
+    pointer: str
+    detail: str
+    value: Any
+    limit: Any
+
+
+class WithRequestFaults(Refusal):
+    violations: list[RequestFault]
+
+
+class WithKnown(Refusal):
+    known: list[str]
+    """What there is instead."""
+
+
+class WithLock(Refusal):
+    contest: str
+    locks_at: Time
+
+
+class WithLimit(Refusal):
+    limit: int
+    """Bytes."""
+
+
+class WithTimes(Refusal):
+    locks_at: Time
+    now: Time
+
+
+class WithContest(Refusal):
+    contest: str
+
+
+class WithNow(Refusal):
+    now: Time
+
+
+class FileFault(Shape):
+    """A fault of a file; `line` counts from 1, `column` is a header's name."""
+
+    line: int | None
+    column: str | None
+    reason: str
+
+
+class WithFaults(Refusal):
+    faults: list[FileFault]
+
+
+_SHAPES: dict[type[problems.Problem], type] = {
+    problems.InvalidRequest: WithRequestFaults,
+    requests.TooLarge: WithLimit,
+    commands.ContestUnknown: WithKnown,
+    commands.GameUnknown: WithKnown,
+    commands.LineupInvalid: WithViolations,
+    commands.ContestLocked: WithLock,
+    commands.NotYet: WithTimes,
+    commands.ContestExists: WithContest,
+    commands.FileMalformed: WithFaults,
+    commands.RulesetUnknown: WithKnown,
+    commands.ClockBackwards: WithNow,
+}
+"""The refusals that have members of their own; any other is a ``Refusal``."""
+
+
+def refusals(*kinds: type[problems.Problem]) -> dict[int | str, dict[str, Any]]:
+    """``responses`` of a route that may refuse in these ways: a problem document for each status."""
+    by_status: dict[int | str, list[type[problems.Problem]]] = {}
+    for kind in kinds:
+        by_status.setdefault(kind.status, []).append(kind)
+    return {status: _described(of_status) for status, of_status in by_status.items()}
+
+
+def _described(kinds: list[type[problems.Problem]]) -> dict[str, Any]:
+    schemas = []
+    for kind in kinds:
+        schema = inlined(_SHAPES.get(kind, Refusal))
+        schema |= {"title": kind.title, "properties": schema["properties"] | {"code": {"const": kind.code}}}
+        schemas.append(schema)
+    return {
+        "description": "; ".join(f"`{kind.code}`: {kind.title.lower()}" for kind in kinds),
+        "content": {problems.CONTENT_TYPE: {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}},
+    }
+
+
+def inlined(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type or adapter in one piece, for what the framework does not fill in by itself."""
+    adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
+    schema = adapter.json_schema()
+    parts = schema.pop("$defs", {})
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, dict):
+            name = value.get("$ref", "").removeprefix("#/$defs/")
+            return whole(parts[name]) if name else {key: whole(part) for key, part in value.items()}
+        return [whole(part) for part in value] if isinstance(value, list) else value
+
+    made: dict[str, Any] = whole(schema)
+    return made
+
+
+ANY_REFUSAL: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "Anything else that was refused or failed",
+        "content": {problems.CONTENT_TYPE: {"schema": inlined(Refusal) | {"additionalProperties": True}}},
+    }
+}
+"""``responses`` of every route: whatever goes wrong is a problem document."""
