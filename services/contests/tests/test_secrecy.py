@@ -16,7 +16,7 @@ _VARYING = {"date", "x-correlation-id", "x-request-id"}
 
 
 async def seen_by_the_public(service: Started, outsider_key: str) -> dict[str, Any]:
-    """Every answer that anyone, or an agent without a lineup, can get."""
+    """Every answer that anyone, or an agent without a lineup, can get: status, headers and bytes."""
     as_agent = {"Authorization": f"Bearer {outsider_key}"}
     calls: list[tuple[str, str, dict[str, str], bytes]] = [
         ("GET", path, {}, b"")
@@ -28,6 +28,7 @@ async def seen_by_the_public(service: Started, outsider_key: str) -> dict[str, A
             f"/api/v1/contests/{W04}/pool?format=csv",
             f"/api/v1/contests/{W04}/lineups",
             f"/api/v1/contests/{W04}/lineups/mine",
+            f"/api/v1/contests/{W04}/lineups/mine/revisions",
             "/api/v1/contests/2017-W09",
             "/skill.md",
             "/healthz",
@@ -37,6 +38,10 @@ async def seen_by_the_public(service: Started, outsider_key: str) -> dict[str, A
     ]
     calls += [
         ("POST", f"/api/v1/contests/{W04}/lineups", {}, b"{}"),
+        ("POST", f"/api/v1/contests/{W04}/lineups/check", {}, b"{}"),
+        ("GET", f"/api/v1/contests/{W04}/pool", {"If-None-Match": "*"}, b""),
+        ("HEAD", f"/api/v1/contests/{W04}/pool", {}, b""),
+        ("OPTIONS", f"/api/v1/contests/{W04}/lineups", {}, b""),
         ("POST", f"/api/v1/contests/{W04}/lineups/check", as_agent, json.dumps(cheapest()).encode()),
         ("POST", f"/api/v1/contests/{W04}/lineups", as_agent, b'{"picks": []}'),
         ("GET", f"/api/v1/contests/{W04}/lineups/mine", as_agent, b""),
@@ -47,8 +52,18 @@ async def seen_by_the_public(service: Started, outsider_key: str) -> dict[str, A
     for method, path, headers, content in calls:
         answer = await service.client.request(method, path, headers=headers, content=content)
         kept = {name: value for name, value in answer.headers.items() if name not in _VARYING}
-        seen[f"{method} {path} {bool(headers)}"] = (answer.status_code, kept, answer.text)
+        seen[f"{method} {path} {bool(headers)}"] = (answer.status_code, kept, answer.content)
     return seen
+
+
+def public_calls(service: Started) -> set[tuple[str, str]]:
+    """Method and path of every call that the public can reach, with the contest's id in its place."""
+    return {
+        (method.upper(), path.replace("{contest_id}", W04))
+        for path, operations in service.app.openapi()["paths"].items()
+        if not path.startswith("/operator/")
+        for method in operations
+    }
 
 
 async def seen_on_the_bus(nats_server: Nats) -> dict[str, Any]:
@@ -85,7 +100,27 @@ async def test_two_worlds_that_differ_in_entries_look_the_same_before_the_lock(s
             seen = await seen_by_the_public(service, outsider.key)
             await service.settle()
             worlds.append(seen)
+            called = {(method, path) for method, path, _ in (name.split(" ") for name in seen)}
+            assert public_calls(service) <= called
     assert worlds[0] == worlds[1]
+    for name, (status, headers, content) in worlds[0].items():
+        assert headers.get("content-length", "0") == str(len(content)) or name.startswith("HEAD"), name
+        assert ("etag" in headers) == ("/pool" in name and status in (200, 304)), name
+
+
+@pytest.mark.rule("C8")
+async def test_the_metrics_name_no_agent_no_lineup_and_no_player(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        agents = await join(service, 1, 2)
+        for agent in agents:
+            answer = await ok(await agent.submit(cheapest()))
+            await agent.submit(b"{}")
+            metrics = (await service.client.get("/metrics")).text
+            assert "mafl_lineups_accepted_total" in metrics
+            secrets = (agent.key, agent.key_hash, answer["agent"], answer["lineup"], answer["receipt"], answer["model"])
+            players = (pick["player_id"] for pick in cheapest()["picks"])
+            assert not [word for word in (*secrets, *players) if word in metrics]
 
 
 @pytest.mark.rule("C8")
