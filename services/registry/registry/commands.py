@@ -7,6 +7,8 @@ The errors, beside their use::
     ├── IdempotencyKeyReused   409   the same key with another body
     ├── AnswerSuperseded       409   a replay after the agent was claimed or its key changed
     ├── AlreadyClaimed         409
+    ├── ModelUnknown           404   no agent has claimed a model of that label
+    ├── KeyNotTaken            503   contests did not confirm a new key; the old one is good
     ├── Unauthorized           401   no key, or not one of an agent
     └── NotFound               404
 """
@@ -14,24 +16,34 @@ The errors, beside their use::
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import uuid_utils
 
 from common import events as ev
 from common.canonical import canonical_json, sha256_hex
+from common.clock import SystemClock
+from common.logs import logger
 from common.outbox import emit
-from common.problems import NotFound, Problem, Unauthorized, shown
-from registry import domain
+from common.problems import NotFound, Problem, Unauthorized, Unavailable, shown
+from common.service import Runtime
+from common.topology import KEY_CHANGED_NOW
+from registry import catalogue, domain
 from registry.domain import Agent
 from registry.store import Answer, Store
 
 S = TypeVar("S", bound=ev.AgentState)
 
 _REGISTER = "register"
+_REAL = SystemClock()
+"""How long an answer can be had again is a matter of the network, also in a replay."""
+
+_OFFERS = 10
+_PATIENCE_SECONDS = 1.0
 
 
 class NameTaken(Problem):
@@ -50,6 +62,11 @@ class AnswerSuperseded(Problem):
     status = 409
     code = "answer-superseded"
     title = "This request was answered, and the agent has moved on since"
+
+
+class KeyNotTaken(Unavailable):
+    code = "key-not-taken"
+    title = "The key was not changed"
 
 
 class AlreadyClaimed(Problem):
@@ -100,17 +117,18 @@ async def register(
     if idempotency_key is not None:
         hashed = domain.digest(idempotency_key)
         await store.serialise(_REGISTER, hashed)
-        before = await store.answer(_REGISTER, hashed, since=now - domain.REPLAYABLE_FOR)
+        asked = await _REAL.now(store.connection)
+        before = await store.answer(_REGISTER, hashed, since=asked - domain.REPLAYABLE_FOR)
         if before is not None:
             agent = await _answered(store, before, content)
             if agent.claimed:
                 raise AnswerSuperseded("The agent is claimed; its owner can have a new key made.")
             agent = await _rekey(store, agent, key)
-            await store.replaced(_REGISTER, hashed, agent.key_hash)
+            await store.replaced(_REGISTER, hashed, agent.key_hash, since=asked - domain.REPLAYABLE_FOR)
             await store.replace_link(agent.agent_id, domain.digest(token), at=now)
             return Issued(agent, key, token, replayed=True)
     agent = Agent(
-        agent_id=_new_id(),
+        agent_id=new_id(),
         name=registration.name,
         model=registration.model,
         description=registration.description,
@@ -125,9 +143,9 @@ async def register(
         key_version=1,
         registered_at=now,
     )
-    if not await store.add(agent, domain.name_key(agent.name)):
+    if not await store.add(agent, domain.name_keys(agent.name)):
         raise NameTaken(
-            "Another agent has this name, or one that differs only in case or width.",
+            "Another agent has this name, or one that differs only in case, width or look-alike letters.",
             violations=[
                 {
                     "code": "name-taken",
@@ -141,41 +159,125 @@ async def register(
         )
     await store.replace_link(agent.agent_id, domain.digest(token), at=now)
     if idempotency_key is not None:
-        await store.remember(_REGISTER, hashed, Answer(content, agent.agent_id, agent.key_hash), at=now)
+        await store.remember(_REGISTER, hashed, Answer(content, agent.agent_id, agent.key_hash), at=asked)
     await emit(store.connection, state(ev.AgentRegistered, agent), agent.version)
     await _tell_key(store, agent)
+    await _see_model(store, agent.model)
     return Issued(agent, key, token)
 
 
-async def rotate(store: Store, presented: str, *, idempotency_key: str | None, now: datetime) -> Issued:
-    """Give the agent that presents a key a new one; the old one is dead (A3).
+async def rotate(runtime: Runtime, presented: str, *, idempotency_key: str | None) -> Issued:
+    """Give the agent that presents a key a new one; the old one is dead, here and at contests (A3).
 
     With an idempotency key the old key may ask once more, for 24 hours and until the key changes again:
     a lost answer does not lock an agent out.
 
-    Raises ``Unauthorized``.
+    Raises ``Unauthorized``, ``AnswerSuperseded``, and ``Unavailable`` with the old key still good.
     """
     hashed_key = _hash_of(presented)
-    key = domain.secret(domain.KEY_PREFIX, secrets.token_bytes(32))
     scope = f"rotate/{hashed_key}"
-    if idempotency_key is not None:
-        hashed = domain.digest(idempotency_key)
-        await store.serialise(scope, hashed)
-        before = await store.answer(scope, hashed, since=now - domain.REPLAYABLE_FOR)
-        if before is not None:
-            agent = await _answered(store, before, hashed_key)
-            agent = await _rekey(store, agent, key)
-            await store.replaced(scope, hashed, agent.key_hash)
-            return Issued(agent, key, replayed=True)
-    agent = await authenticated(store, presented, for_update=True)
-    agent = await _rekey(store, agent, key)
-    if idempotency_key is not None:
-        await store.remember(scope, hashed, Answer(hashed_key, agent.agent_id, agent.key_hash), at=now)
-    return Issued(agent, key)
+    hashed = None if idempotency_key is None else domain.digest(idempotency_key)
+
+    async def find(store: Store) -> Agent:
+        if hashed is not None:
+            await store.serialise(scope, hashed)
+            now = await _REAL.now(store.connection)
+            before = await store.answer(scope, hashed, since=now - domain.REPLAYABLE_FOR)
+            if before is not None:
+                return await _answered(store, before, hashed_key)
+        return await authenticated(store, presented, for_update=True)
+
+    async def kept(store: Store, agent: Agent) -> None:
+        if hashed is not None:
+            now = await _REAL.now(store.connection)
+            answer = Answer(hashed_key, agent.agent_id, agent.key_hash)
+            if not await store.replaced(scope, hashed, agent.key_hash, since=now - domain.REPLAYABLE_FOR):
+                await store.remember(scope, hashed, answer, at=now)
+
+    return await renew(runtime, find, kept=kept)
+
+
+async def _nothing(store: Store, agent: Agent) -> None:
+    """Keep nothing beside the key."""
+
+
+async def renew(
+    runtime: Runtime,
+    find: Callable[[Store], Awaitable[Agent]],
+    *,
+    kept: Callable[[Store, Agent], Awaitable[None]] = _nothing,
+) -> Issued:
+    """A new key for the agent that ``find`` gives, answered once contests has taken it (docs/adr/0009).
+
+    ``find`` gives the agent held ``for_update``, or raises where the caller may not have a key; it is asked once to
+    set the version of the offer, and again to make the offer. ``kept`` runs in the transaction that changes the key.
+
+    Raises what ``find`` raises, and ``Unavailable`` with the old key still good.
+    """
+    key = domain.secret(domain.KEY_PREFIX, secrets.token_bytes(32))
+    for _ in range(_OFFERS):
+        # Committed before contests hears of it: whatever happens then, the old key can be put above the offer.
+        async with runtime.database.transaction() as connection:
+            store = Store(connection)
+            agent = await store.begin_offer(await find(store))
+        try:
+            async with runtime.database.transaction() as connection:
+                store = Store(connection)
+                agent = await find(store)
+                if agent.key_offer is None:  # Another key was given out in between, or this one confirmed.
+                    continue
+                await _take_now(runtime, agent, domain.digest(key))
+                agent = await store.rekey(agent, domain.digest(key), offered=True)
+                await _tell_key(store, agent)
+                await kept(store, agent)
+                return Issued(agent, key)
+        except KeyNotTaken:
+            await _withdraw(runtime, agent.agent_id)
+            raise
+    raise KeyNotTaken("The key changes faster than it can be given out; the one that you have may be good still.")
+
+
+async def _take_now(runtime: Runtime, agent: Agent, key_hash: str) -> None:
+    offer = {"agent_id": str(agent.agent_id), "key_hash": key_hash, "version": agent.key_offer}
+    try:
+        answer = await runtime.bus.request(KEY_CHANGED_NOW, offer, patience=_PATIENCE_SECONDS)
+    except ConnectionError as error:
+        logger.warning("contests did not confirm a new key", error=str(error)[:200])
+        answer = {}
+    if answer.get("taken") is not True:
+        raise KeyNotTaken("The contests do not confirm a new key at this moment. The old one is still good; try again.")
+
+
+async def _withdraw(runtime: Runtime, agent_id: UUID) -> None:
+    """Make sure that contests goes by the old key, whether or not it has heard of the new one."""
+    async with runtime.database.transaction() as connection:
+        store = Store(connection)
+        agent = await store.agent(agent_id, for_update=True)
+        if agent is not None:
+            await _confirmed(store, agent)
+
+
+async def _confirmed(store: Store, agent: Agent) -> Agent:
+    """An agent held ``for_update`` whose key stands above all that was offered in its place."""
+    if agent.key_offer is None:
+        return agent
+    agent = await store.end_offer(agent)
+    await _tell_key(store, agent)
+    return agent
+
+
+async def reissue(store: Store, agent: Agent) -> Issued:
+    """A new key for an agent that is held ``for_update``; the old one is dead."""
+    key = domain.secret(domain.KEY_PREFIX, secrets.token_bytes(32))
+    return Issued(await _rekey(store, agent, key), key)
 
 
 async def authenticated(store: Store, presented: str, *, for_update: bool = False) -> Agent:
-    """The agent whose key this is. Raises ``Unauthorized``."""
+    """The agent whose key this is. Raises ``Unauthorized``.
+
+    No key is compared with another, so that no comparison can leak one by its time: a SHA-256 is looked up in an
+    index, and whoever could steer the hashes would have inverted it.
+    """
     agent = await store.agent_by_key(_hash_of(presented), for_update=for_update)
     if agent is None:
         raise Unauthorized("No agent has this key. It may have been replaced by a newer one.")
@@ -200,11 +302,16 @@ async def claim(store: Store, agent_id: UUID, claim: domain.Claim, *, now: datet
     Raises ``NotFound``, ``AlreadyClaimed``.
     """
     agent = await _found(store, agent_id)
-    owner_id = await store.owner(claim.owner, _new_id(), at=now)
+    owner_id = await store.owner(claim.owner, new_id(), at=now)
     if agent.owner_id == owner_id:
         return agent
     if agent.claimed:
         raise AlreadyClaimed(f"{agent.name} belongs to another owner, who has to release it first.")
+    return await claimed_by(store, agent, owner_id, now=now)
+
+
+async def claimed_by(store: Store, agent: Agent, owner_id: UUID, *, now: datetime) -> Agent:
+    """Give an unclaimed agent that is held ``for_update`` its owner; its claim links are used up."""
     agent = await store.change(agent, owner_id=owner_id)
     await store.use_links(agent.agent_id, at=now)
     await emit(store.connection, state(ev.AgentClaimed, agent), agent.version)
@@ -226,6 +333,13 @@ async def known_key(store: Store, key_hash: object) -> dict[str, object] | None:
     agent = await store.agent_by_key(key_hash) if isinstance(key_hash, str) and "\0" not in key_hash else None
     if agent is None:
         return None
+    if agent.key_offer is not None:
+        # A new key is being given out, or its giving out was cut short: wait for the one, undo the other.
+        held = await store.agent_by_key(agent.key_hash, for_update=True)
+        if held is None:
+            return None
+        agent = await _confirmed(store, held)
+    await store.used_key(agent.agent_id)
     public = state(ev.AgentState, agent).model_dump(mode="json")
     return {**public, "version": agent.version, "key_version": agent.key_version}
 
@@ -276,5 +390,6 @@ def _hash_of(presented: str) -> str:
     return domain.digest(presented)
 
 
-def _new_id() -> UUID:
+def new_id() -> UUID:
+    """A UUIDv7: in the order of making."""
     return UUID(bytes=uuid_utils.uuid7().bytes)
