@@ -144,7 +144,10 @@ class Stack:
     def __init__(self, options: StackOptions) -> None:
         self.options = options
         self.state = options.state.absolute()
-        self.public_url = options.public_url or f"http://{reachable(options.bind)}:{options.ports.public}"
+        host = reachable(options.bind)
+        self.local_url = f"http://{f'[{host}]' if ':' in host else host}:{options.ports.public}"
+        """Where this machine reaches the public origin, whatever address people use."""
+        self.public_url = options.public_url or self.local_url
         self.operator_url = f"http://127.0.0.1:{options.ports.operator}"
         self.operator_token = ""
         self.ports: dict[str, int] = {"public": options.ports.public, "operator": options.ports.operator}
@@ -206,6 +209,11 @@ class Stack:
 
     async def _start(self) -> None:
         await self._blocking(self._clear)
+        if self.ports["public"] == self.ports["operator"]:
+            raise StackError(
+                f"port {self.ports['public']} cannot be both the public one and the operator's; choose another with "
+                "--port or --operator-port, or take any that are free with --free-ports"
+            )
         for name, bind, purpose, option, variable in (
             ("public", self.options.bind, "the public pages and API", "--port", "MAFL_PORT"),
             ("operator", "127.0.0.1", "the operator API", "--operator-port", "MAFL_OPERATOR_PORT"),

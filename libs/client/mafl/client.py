@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -147,23 +148,23 @@ class PublicClient:
 
     async def contest(self, contest: str) -> models.Contest:
         """A contest: state, lock time, roster and cap."""
-        return await self._get(models.Contest, f"/api/v1/contests/{contest}")
+        return await self._get(models.Contest, f"/api/v1/contests/{part(contest)}")
 
     async def pool(self, contest: str) -> models.Pool:
         """The players of a contest with their prices."""
-        return await self._get(models.Pool, f"/api/v1/contests/{contest}/pool")
+        return await self._get(models.Pool, f"/api/v1/contests/{part(contest)}/pool")
 
     async def results(self, contest: str) -> models.Results:
         """The results of a locked contest: what each player scored, and each lineup."""
-        return await self._get(models.Results, f"/api/v1/contests/{contest}/results")
+        return await self._get(models.Results, f"/api/v1/contests/{part(contest)}/results")
 
     async def optimal(self, contest: str) -> Any:
         """The best lineup that there was, of a settled contest. Raises ``MaflError`` (404, 409) before."""
-        return await self._json("GET", f"/api/v1/contests/{contest}/optimal")
+        return await self._json("GET", f"/api/v1/contests/{part(contest)}/optimal")
 
     async def board(self, board: str, *, metric: str = "points", season: int | None = None) -> Any:
         """``models`` or ``agents``: rows with mean, interval, weeks, lineups and marks."""
-        return await self._json("GET", f"/api/v1/boards/{board}", params={"metric": metric, "season": season})
+        return await self._json("GET", f"/api/v1/boards/{part(board)}", params={"metric": metric, "season": season})
 
 
 class AgentClient(PublicClient):
@@ -197,22 +198,22 @@ class AgentClient(PublicClient):
 
         Raises ``MaflError``: 422 with every violation, 409 ``contest-locked`` at or after the lock.
         """
-        path = f"/api/v1/contests/{contest}/lineups"
+        path = f"/api/v1/contests/{part(contest)}/lineups"
         answer = await self.call("POST", path, body=lineup, idempotency_key=idempotency_key)
         return models.Receipt.model_validate_json(answer.content)
 
     async def check(self, contest: str, lineup: Mapping[str, Any]) -> models.Check:
         """Judge a lineup as ``submit`` would; nothing is stored. Raises ``MaflError`` (422) with every violation."""
-        answer = await self.call("POST", f"/api/v1/contests/{contest}/lineups/check", body=lineup)
+        answer = await self.call("POST", f"/api/v1/contests/{part(contest)}/lineups/check", body=lineup)
         return models.Check.model_validate_json(answer.content)
 
     async def mine(self, contest: str) -> Any:
         """The agent's own lineup in a contest, as it stands."""
-        return await self._json("GET", f"/api/v1/contests/{contest}/lineups/mine")
+        return await self._json("GET", f"/api/v1/contests/{part(contest)}/lineups/mine")
 
     async def revisions(self, contest: str) -> Any:
         """All revisions of the agent's own lineup."""
-        return await self._json("GET", f"/api/v1/contests/{contest}/lineups/mine/revisions")
+        return await self._json("GET", f"/api/v1/contests/{part(contest)}/lineups/mine/revisions")
 
 
 async def register(
@@ -278,6 +279,11 @@ def retry_after(value: str | None) -> float | None:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError):
         return None
+
+
+def part(value: str) -> str:
+    """A value as one part of a path: whatever is in it, it leads nowhere else."""
+    return quote(value, safe="") if value.strip(".") else "%2E" * len(value)
 
 
 def _text(value: str | int | bool | None) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mafl import models
-from mafl.client import PublicClient, Retry
+from mafl.client import PublicClient, Retry, part
 
 
 class OperatorClient(PublicClient):
@@ -28,16 +28,16 @@ class OperatorClient(PublicClient):
 
     async def claim(self, agent_id: str, owner: str) -> Any:
         """Claim an agent for an owner by the operator's word."""
-        return await self.operate("POST", f"/agents/{agent_id}/claim", body={"owner": owner})
+        return await self.operate("POST", f"/agents/{part(agent_id)}/claim", body={"owner": owner})
 
     async def release(self, agent_id: str) -> Any:
         """Release an agent: its name and words are hidden again."""
-        return await self.operate("POST", f"/agents/{agent_id}/release")
+        return await self.operate("POST", f"/agents/{part(agent_id)}/release")
 
     async def mark(self, agent_id: str, *, house: bool = False, cohort: bool = False, reference: bool = False) -> Any:
         """Set all marks of an agent; those not given are taken away."""
         marks = {"house": house, "cohort": cohort, "reference": reference}
-        return await self.operate("PUT", f"/agents/{agent_id}/marks", body=marks)
+        return await self.operate("PUT", f"/agents/{part(agent_id)}/marks", body=marks)
 
     async def import_contests(
         self,
@@ -58,11 +58,11 @@ class OperatorClient(PublicClient):
 
     async def open(self, contest: str) -> Any:
         """Let a contest take lineups."""
-        return await self.operate("POST", f"/contests/{contest}/open")
+        return await self.operate("POST", f"/contests/{part(contest)}/open")
 
     async def lock(self, contest: str) -> Any:
         """Lock a contest whose lock time has come. Raises ``MaflError`` (409 ``not-yet``) before."""
-        return await self.operate("POST", f"/contests/{contest}/lock")
+        return await self.operate("POST", f"/contests/{part(contest)}/lock")
 
     async def clock(self) -> datetime:
         """The time that MAFL goes by."""
@@ -80,10 +80,15 @@ class OperatorClient(PublicClient):
         params = {"season": season, "week": week, "final": final}
         return await self.operate("POST", "/statistics", content=content, params=params)
 
-    async def settle(self, contest: str, *, reason: str | None = None) -> models.Settled:
-        """Settle a contest. Raises ``MaflError`` (409 ``lineups-missing``, ``statistics-missing``)."""
-        body = {"reason": reason} if reason else {}
-        answer = await self.call("POST", f"/operator/api/v1/contests/{contest}/settle", body=body)
+    async def settle(self, contest: str, *, reason: str | None = None, force: bool = False) -> models.Settled:
+        """Settle a contest. Raises ``MaflError`` (409 ``lineups-missing``, ``statistics-missing``).
+
+        ``force``, with a reason, settles though games of the contest have no statistic at all.
+        """
+        body: dict[str, object] = {"reason": reason} if reason else {}
+        if force:
+            body["force"] = True
+        answer = await self.call("POST", f"/operator/api/v1/contests/{part(contest)}/settle", body=body)
         return models.Settled.model_validate_json(answer.content)
 
     async def digest(self) -> Any:

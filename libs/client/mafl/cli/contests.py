@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +14,20 @@ from mafl.cli.output import CommandError, Json, emit, err, examples
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mafl.operator import OperatorClient
+
 group = typer.Typer(
     name="contest", help="Import a week's salaries, open a contest, lock it, list all.", no_args_is_help=True
 )
 
-Contest = Annotated[str, typer.Argument(help="A contest's id, such as 2017-W04.")]
+
+def _contest_id(value: str) -> str:
+    if not re.fullmatch("[0-9]{4}-W[0-9]{2}", value):
+        raise typer.BadParameter(f"{value!r} is no contest's id, such as 2017-W04")
+    return value
+
+
+Contest = Annotated[str, typer.Argument(callback=_contest_id, help="A contest's id, such as 2017-W04.")]
 
 
 def install(app: typer.Typer) -> None:
@@ -97,21 +107,28 @@ def open_(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) ->
 def lock(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) -> None:
     """Lock a contest whose time has come. MAFL does so by itself; this is for when it did not."""
     answer = operate(state, lambda client: client.lock(contest))
-    emit(answer, json, lambda console: console.print(f"{contest} is locked with {answer.get('entries', '?')} lineups"))
+    emit(answer, json, lambda console: console.print(f"{contest} is locked; lineups: {answer.get('entries', '?')}"))
 
 
 @group.command("list", epilog=examples("mafl contest list", "mafl contest list --json"))
 def list_(state: State = DEFAULT_STATE, json: Json = False) -> None:
-    """All contests with their state, lock and totals."""
-    answer = operate(state, lambda client: client.operator_contests())
+    """All contests with their state, lock, totals, and the version in which they are settled."""
+
+    async def work(client: OperatorClient) -> Any:
+        listed, versions = await client.operator_contests(), await client.operate("GET", "/settlements")
+        newest = {row["contest"]: row["settlement"] for row in versions}
+        return {"contests": [{**row, "settlement": newest.get(row["contest"])} for row in listed["contests"]]}
+
+    answer = operate(state, work)
 
     def show(console: Console) -> None:
         from rich.table import Table
 
-        table = Table("contest", "state", "locks at", "players", "lineups", box=None)
+        table = Table("contest", "state", "locks at", "players", "lineups", "settled", box=None)
         for row in answer["contests"]:
             cells = (row.get(key, "") for key in ("contest", "state", "locks_at", "players", "lineups"))
-            table.add_row(*map(str, cells))
+            settled = "" if row["state"] != "locked" else f"version {row['settlement']}" if row["settlement"] else "no"
+            table.add_row(*map(str, cells), settled)
         console.print(table if answer["contests"] else "no contests yet: `mafl contest import FILE` makes some")
 
     emit(answer, json, show)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -28,9 +29,18 @@ DEMO_STATE = "demo"
 """Where the demo keeps its state, within the directory of ``MAFL_STATE``."""
 PUBLIC_PORT, OPERATOR_PORT = 8000, 8001
 
-Port = Annotated[int, typer.Option("--port", envvar="MAFL_PORT", help="Port of the pages and the public API.")]
+Port = Annotated[
+    int, typer.Option("--port", envvar="MAFL_PORT", min=1, max=65535, help="Port of the pages and the public API.")
+]
 OperatorPort = Annotated[
-    int, typer.Option(envvar="MAFL_OPERATOR_PORT", help="Port of the operator's API, on loopback.")
+    int,
+    typer.Option(
+        "--operator-port",
+        envvar="MAFL_OPERATOR_PORT",
+        min=1,
+        max=65535,
+        help="Port of the operator's API, on loopback.",
+    ),
 ]
 FreePorts = Annotated[bool, typer.Option("--free-ports", help="Take ports that are free instead.")]
 
@@ -40,6 +50,20 @@ class ClockName(StrEnum):
 
     SYSTEM = "system"
     REPLAY = "replay"
+
+
+def _origin(value: str | None) -> str | None:
+    """An address that pages and claim links can begin with."""
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    try:
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        usable = False
+    if not usable or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+        raise typer.BadParameter(f"{value!r} is no address such as https://mafl.example")
+    return value.rstrip("/")
 
 
 def install(app: typer.Typer) -> None:
@@ -62,7 +86,12 @@ def up(
         str, typer.Option(help="Interface of the public origin; all else stays on loopback.")
     ] = "127.0.0.1",
     public_url: Annotated[
-        str | None, typer.Option(envvar="MAFL_PUBLIC_URL", help="Address that people use, where it differs.")
+        str | None,
+        typer.Option(
+            envvar="MAFL_PUBLIC_URL",
+            callback=_origin,
+            help="Address that people use, where it differs: https://mafl.example. It need not answer from here.",
+        ),
     ] = None,
     clock: Annotated[
         ClockName, typer.Option(help="The system's clock, or one that an operator moves.")
@@ -237,6 +266,8 @@ async def _start(exit_stack: AsyncExitStack, options: StackOptions, laps: Laps) 
     from embedded.stack import Stack
 
     console = err()
+    if not console.is_terminal:
+        console.print(f"starting MAFL in {options.state}", soft_wrap=True)
     waiting: dict[str, str] = {}
     with console.status("starting") as line:
 
@@ -245,7 +276,7 @@ async def _start(exit_stack: AsyncExitStack, options: StackOptions, laps: Laps) 
             line.update("starting " + " ".join(sorted(one for one, at in waiting.items() if at != "ready")))
 
         stack = await exit_stack.enter_async_context(Stack(replace(options, on_state=told)))
-        await _first_page(stack.public_url)
+        await _first_page(stack.local_url)
     laps.first_page = laps.now()
     console.print(f"MAFL is at [bold]{stack.public_url}[/] ({laps.first_page:.1f} s)")
     return stack
@@ -261,7 +292,8 @@ async def _first_page(url: str) -> None:
 def _writable(file: Path) -> None:
     """Say before a season is played, not after it, that its document could not be written."""
     try:
-        file.touch()
+        with file.open("a"):
+            pass
     except OSError as error:
         raise CommandError("file-unwritable", f"{file} cannot be written", error.strerror or str(error)) from error
 

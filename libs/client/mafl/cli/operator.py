@@ -56,8 +56,10 @@ def find(state: Path) -> Operated:
             return Operated(document["operator_url"], document["operator_token"], path.parent)
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CommandError("state-unreadable", f"{path} cannot be read", repr(error)) from error
+        except OSError as error:
+            raise CommandError("state-unreadable", f"{path} cannot be read", error.strerror or str(error)) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise CommandError("state-unreadable", f"{path} is not what a stack writes", repr(error)) from error
     raise CommandError(
         "no-stack",
         "No MAFL found to operate",

@@ -59,12 +59,15 @@ def import_(
 def settle(
     contest: Contest,
     reason: Annotated[str | None, typer.Option(help="Why it is settled again; kept with the new version.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Settle though games have no statistic; needs a reason.")
+    ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
     """Score a contest's lineups and find the best lineup that there was, proven. Settling again is harmless."""
     with err().status(f"settling {contest}"):
-        settled = operate(state, lambda client: client.settle(contest, reason=reason))
+        settled = operate(state, lambda client: client.settle(contest, reason=reason, force=force))
     emit(
         settled.model_dump(),
         json,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,10 @@ from mafl.cli.output import CommandError, Json, emit, err, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+MOST_BEST = 10_000
+"""Every lineup that is listed is kept in memory until all are found."""
 
 
 def install(app: typer.Typer) -> None:
@@ -57,7 +62,7 @@ def interval(
 def optimal(
     file: Annotated[Path, typer.Argument(help="CSV with the columns player_id,name,position,team,price,points.")],
     cap: Annotated[int, typer.Option(help="The most that a lineup may cost.")] = 50_000,
-    best: Annotated[int, typer.Option(help="How many of the best lineups to list.")] = 0,
+    best: Annotated[int, typer.Option(min=0, max=MOST_BEST, help="How many of the best lineups to list.")] = 0,
     json: Json = False,
 ) -> None:
     """Find the best lineup of a pool, proven by two methods, and how many lineups there are."""
@@ -98,10 +103,13 @@ def _write(text: str) -> None:
 
 
 def _integers(option: str, text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(re.fullmatch("[+-]?[0-9]+", part) for part in parts):
+        raise CommandError("bad-input", f"{option} takes whole numbers with commas between them", repr(text))
     try:
-        return [int(part) for part in text.split(",")] if text.strip() else []
-    except ValueError as error:
-        raise CommandError("bad-input", f"{option} takes whole numbers with commas between them", repr(text)) from error
+        return [int(part) for part in parts]
+    except ValueError as error:  # thousands of digits
+        raise CommandError("bad-input", f"{option} has a number that is too long", str(error)) from error
 
 
 @contextmanager
