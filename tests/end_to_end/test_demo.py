@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -208,18 +209,30 @@ def test_words_are_shown_of_claimed_agents_and_only_what_moderation_cleared(kept
 @pytest.mark.rule("O1", "O3")
 def test_an_operator_sees_that_everything_is_ready(kept: Path) -> None:
     code, found = operate(kept, "status")
-    assert (code, found["ready"]) == (0, True)
+    assert (code, found["ready"], found["state"]) == (0, True, str(kept))
     assert set(found["services"]) == {"registry", "contests", "moderation", "settlement", "boards"}
     assert len(found["boards"]["digest"]) == 64
 
 
 def test_an_operator_lists_contests_and_agents(kept: Path) -> None:
     _, contests = operate(kept, "contest", "list")
-    states = {row["contest"]: row["state"] for row in contests["contests"]}
-    assert states["2017-W01"] == "locked"
-    assert states["2017-W02"] == "draft"
+    states = {row["contest"]: (row["state"], row["settlement"]) for row in contests["contests"]}
+    assert states["2017-W01"] == ("locked", 1)
+    assert states["2017-W02"] == ("draft", None)
     _, agents = operate(kept, "agent", "list")
     assert {agent["name"] for agent in agents["agents"]} == {member.name for member in FIELD if member.joins == 1}
+
+
+def test_an_operator_moves_the_replay_clock_and_only_forwards(kept: Path) -> None:
+    _, before = operate(kept, "clock")
+    assert before["clock"] == "replay"
+    later = (datetime.fromisoformat(before["now"]) + timedelta(minutes=1)).isoformat()
+    code, moved = operate(kept, "clock", later)
+    assert code == 0
+    assert datetime.fromisoformat(moved["now"]) == datetime.fromisoformat(later)
+    code, problem = operate(kept, "clock", "2017-01-01T00:00:00Z")
+    assert code == 1
+    assert "backward" in problem["code"]
 
 
 @pytest.mark.rule("S5")

@@ -26,6 +26,7 @@ COMMANDS = [
     "demo",
     "status",
     "settle",
+    "clock",
     "contest",
     "contest import",
     "contest open",
@@ -194,6 +195,10 @@ def test_an_import_can_be_tried_without_a_server(mafl: Mafl) -> None:
     [
         (["interval", "x", "--sums", "1,a", "--counts", "1,1"], "bad-input"),
         (["interval", "x", "--sums", "1,2", "--counts", "1"], "bad-input"),
+        (["interval", "x", "--sums", "١,2", "--counts", "1,1"], "bad-input"),
+        (["interval", "x", "--sums", "9" * 5000, "--counts", "1"], "bad-input"),
+        (["contest", "list", "--state", "/etc/passwd"], "state-unreadable"),
+        (["clock"], "no-stack"),
         (["optimal", "/nowhere/week.csv"], "bad-input"),
         (["contest", "import", "/nowhere/week.csv"], "file-unreadable"),
         (["contest", "list"], "no-stack"),
@@ -214,7 +219,33 @@ def test_a_failure_is_one_problem_document_and_a_sentence(
     assert (plain.returncode, plain.stdout) == (1, "")
 
 
-@pytest.mark.parametrize("arguments", [["interval", "x"], ["demoo"], ["settle"], ["contest", "import"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["interval", "x"],
+        ["demoo"],
+        ["settle"],
+        ["contest", "import"],
+        ["contest", "open", ""],
+        ["contest", "lock", "../../x"],
+        ["settle", "2017-4"],
+        ["optimal", "x.csv", "--best", "1000000"],
+        ["clock", "yesterday"],
+        ["clock", "2017-10-01T16:59:00"],
+        *(["up", option, port] for option in ("--port", "--operator-port") for port in ("-1", "0", "65536", "x")),
+        *(
+            ["up", "--public-url", address]
+            for address in (
+                "not a url",
+                "mafl.example",
+                "ftp://mafl.example",
+                "https://",
+                "https://a:99999",
+                "http://a/b",
+            )
+        ),
+    ],
+)
 def test_a_wrong_call_exits_with_two(mafl: Mafl, arguments: list[str]) -> None:
     done = mafl(*arguments, "--json")
     assert done.returncode == 2
@@ -249,6 +280,7 @@ def test_a_stack_file_that_cannot_be_read_is_said_and_not_passed_over(mafl: Mafl
         (["--weeks", "40"], "has 17 weeks, so not 40"),
         (["--data", "/nowhere"], "no season 2017 in /nowhere"),
         (["--json", "/nowhere/demo.json"], "/nowhere/demo.json cannot be written"),
+        (["--json", "/"], "/ cannot be written: Is a directory"),
     ],
 )
 def test_a_season_that_cannot_be_played_is_refused_before_anything_starts(
@@ -258,6 +290,31 @@ def test_a_season_that_cannot_be_played_is_refused_before_anything_starts(
     assert done.returncode == 1
     assert said in " ".join(done.stderr.split())
     assert not (tmp_path / "state").exists()
+
+
+def test_one_port_for_both_origins_is_refused_with_the_options_that_change_it(mafl: Mafl, tmp_path: Path) -> None:
+    done = mafl("up", "--port", "23456", "--operator-port", "23456", "--state", str(tmp_path), "--json")
+    assert done.returncode == 1
+    told = document(done)["detail"]
+    assert "port 23456 cannot be both" in told
+    assert "--operator-port" in told
+
+
+def test_help_says_that_an_existing_bus_has_no_walls_between_the_services(mafl: Mafl) -> None:
+    told = " ".join(mafl("up", "--help").stdout.split())
+    assert "one user of NATS for all services" in told
+
+
+def test_ctrl_c_while_the_command_still_loads_leaves_no_traceback() -> None:
+    program = (
+        "import sys, mafl.__main__ as entry\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'mafl.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Impatient()); entry.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_what_is_read_by_nobody_is_no_error() -> None:

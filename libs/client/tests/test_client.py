@@ -194,6 +194,19 @@ async def test_an_operators_file_goes_as_it_is_with_its_parameters(failing: Fail
     assert (headers["authorization"], body) == ("Bearer t", b"season,week\n")
 
 
+@pytest.mark.parametrize("contest", ["../../agents/me", "..", "a/b", "a?b#c", "é"])
+async def test_an_id_with_anything_in_it_stays_one_part_of_the_path(failing: Failing, contest: str) -> None:
+    failing.answers += [Answer(404, {"code": "contest-unknown"})]
+    async with PublicClient(failing.url, retry=QUICK) as public:
+        with pytest.raises(MaflError):
+            await public.pool(contest)
+    path = failing.seen[0][1]
+    assert path.startswith("/api/v1/contests/")
+    assert path.endswith("/pool")
+    assert path.count("/") == 5
+    assert "?" not in path
+
+
 def test_a_program_without_asyncio_plays_as_well(failing: Failing) -> None:
     failing.answers += [Answer(503, text=""), Answer(201, RECEIPT)]
     with BlockingAgent(failing.url, key="k", retry=QUICK) as agent:
