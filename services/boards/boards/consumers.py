@@ -27,6 +27,11 @@ async def model_judged(connection: AsyncConnection, event: ev.ModelJudged, envel
     await Store(connection).put_model(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.ModelMapped)
+async def model_mapped(connection: AsyncConnection, event: ev.ModelMapped, envelope: ev.Envelope) -> None:
+    await Store(connection).put_mapping(event, envelope.aggregateversion)
+
+
 @HANDLERS.on(ev.ContestOpened)
 async def contest_opened(connection: AsyncConnection, event: ev.ContestOpened, envelope: ev.Envelope) -> None:
     await Store(connection).put_contest(event, envelope.aggregateversion)

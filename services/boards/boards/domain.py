@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -93,6 +93,27 @@ def model_shown(model: str, *, cleared: bool) -> str:
     """
     model = normalised(model)
     return model if cleared else WITHHELD_MODEL_PREFIX + _neutral(b"mafl model\0" + model.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What model labels stand for, and which of them may be shown.
+
+    ``canonical`` leads from a label, as agents wrote it, to the label of the row that it counts on: one step, never
+    more, so that no chain can run in a circle. ``cleared`` and ``flagged`` are moderation's verdicts; ``catalogued``
+    are canonical labels of the catalogue itself, which are the project's own words and need no verdict.
+    """
+
+    canonical: Mapping[str, str] = field(default_factory=dict)
+    cleared: frozenset[str] = frozenset()
+    flagged: frozenset[str] = frozenset()
+    catalogued: frozenset[str] = frozenset()
+
+    def shown(self, model: str) -> str:
+        """The name of the row on which a label's results count, withheld where that name may not be shown."""
+        model = self.canonical.get(model, model)
+        known = model in self.cleared or model in self.catalogued
+        return model_shown(model, cleared=known and model not in self.flagged)
 
 
 def _neutral(of: bytes) -> str:
@@ -316,32 +337,37 @@ def ranked(rows: Iterable[Row]) -> Table:
 
 
 def _verdict(leader: Row | None, rows: Sequence[Row]) -> Verdict:
-    """A winner needs an interval of its own that touches no other, and at least four weeks behind it."""
+    """A winner needs an interval of its own that touches no other, and at least four weeks behind it.
+
+    A reference row may lead, but it is a fixed strategy and no model, and the sentence says so.
+    """
     others = sum(row.interval.mean is not None for row in rows) - (leader is not None)
     overlapping = sum(OVERLAPS_LEADER in row.marks for row in rows)
     winner: str | None = None
+    strategy = leader is not None and REFERENCE in leader.marks
+    name = "" if leader is None else f"A fixed strategy, {leader.name}," if strategy else leader.name
     if not rows:
         reason = "Nothing is settled yet."
     elif leader is None:
         reason = "No row has the two settled weeks that an interval needs."
     elif others == 0:
-        reason = f"{leader.name} is the only row with an interval."
+        reason = f"{name} is the only row with an interval."
     elif overlapping:
-        reason = f"{leader.name} has the highest mean, but {_of_others(overlapping, others)} its own."
+        reason = f"{name} has the highest mean, but {_of_others(overlapping, others)} its own."
     elif leader.weeks < FEW_WEEKS:
         reason = (
-            f"{leader.name} has the highest mean and no interval overlaps its own, "
+            f"{name} has the highest mean and no interval overlaps its own, "
             f"but {leader.weeks} weeks are a small sample."
         )
     else:
         winner = leader.label
-        reason = "No other row's interval reaches the leader's."
+        reason = "No other row's interval reaches " + (f"that of {leader.name}." if strategy else "the leader's.")
     return Verdict(
         leader=leader.label if leader else None,
         winner=winner,
         overlapping=overlapping,
         compared=others,
-        headline=f"{leader.name} leads" if leader and winner else "No winner",
+        headline="No winner" if winner is None else "A fixed strategy leads" if strategy else f"{name} leads",
         reason=reason,
     )
 

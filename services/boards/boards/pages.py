@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -314,8 +315,10 @@ async def models(
 
 @_page("/models/{model:path}")
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> Response:
-    """One model's rows and weeks."""
+    """One model's rows and weeks. A label that stands for another one leads to it."""
     history = await views.model(Store(connection), model, boards_of(runtime))
+    if history.model != unicodedata.normalize("NFC", model):
+        return RedirectResponse(at("/models/", history.model), 302, HEADERS)
     return _render("model.html", here="/models", history=history, chart=_chart_of_model(history))
 
 

@@ -1,8 +1,8 @@
 """Tables and all queries.
 
-Two kinds of table. The *record* keeps what arrived, each fact by itself and in any order: agents, names, contests,
-schedules, locks, lineups, words, scores, results and settlements. The *boards* (``shown_settlements``,
-``row_weeks``) are made of the record alone and can be dropped and made again at any time.
+Two kinds of table. The *record* keeps what arrived, each fact by itself and in any order: agents, names, models'
+labels, contests, schedules, locks, lineups, words, scores, results and settlements. The *boards*
+(``shown_settlements``, ``row_weeks``) are made of the record alone and can be dropped and made again at any time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from boards.domain import AgentCard, Kind, RowWeek
+from boards.domain import AgentCard, Kind, Labels, RowWeek
 from common import events as ev
 
 METADATA = MetaData()
@@ -85,6 +85,14 @@ MODEL_NAMES = Table(
     Column("model", Text, primary_key=True),
     Column("version", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
+)
+MODEL_MAPS = Table(
+    "model_maps",
+    METADATA,
+    Column("label", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("canonical", Text, nullable=False),
+    Column("catalogued", Boolean, nullable=False),
 )
 CONTESTS = Table(
     "contests",
@@ -197,6 +205,7 @@ ROW_WEEKS = Table(
 )
 
 _CLEARED = ev.State.CLEARED.value
+_FLAGGED = ev.State.FLAGGED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +321,11 @@ class Store:
         """Keep the newest verdict on a model's label."""
         values = {"version": version, "state": event.state.value}
         await self._newest(MODEL_NAMES, {"model": event.model}, values, "version")
+
+    async def put_mapping(self, event: ev.ModelMapped, version: int) -> None:
+        """Keep the newest mapping of a model's label."""
+        values = {"version": version, "canonical": event.canonical, "catalogued": event.by == "catalogue"}
+        await self._newest(MODEL_MAPS, {"label": event.label}, values, "version")
 
     async def put_contest(self, event: ev.ContestOpened, version: int) -> None:
         """Keep a contest's rules and pool, and its schedule where no newer one is here."""
@@ -545,14 +559,18 @@ class Store:
         rows = await self._connection.execute(select(SHOWN.c.contest, SHOWN.c.settlement))
         return {(contest, settlement) for contest, settlement in rows}
 
-    async def waiting_settlements(self) -> int:
-        """Settlement versions that are newer than the one shown: not all here, or not what their digest says."""
+    async def waiting_settlements(self) -> dict[tuple[str, int], datetime | None]:
+        """Settlement versions that are newer than the one shown: not all here, or not what their digest says.
+
+        By contest and version, with the time of settlement where ``week.settled`` has told it.
+        """
         statement = (
-            select(func.count())
+            select(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement, SETTLEMENTS.c.settled_at)
             .select_from(SETTLEMENTS.outerjoin(SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest))
             .where(SETTLEMENTS.c.settlement > func.coalesce(SHOWN.c.settlement, 0))
         )
-        return int((await self._connection.execute(statement)).scalar_one())
+        rows = await self._connection.execute(statement)
+        return {(row.contest, row.settlement): row.settled_at for row in rows}
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -569,10 +587,18 @@ class Store:
             select(func.coalesce(func.sum(AGENT_NAMES.c.version), 0)),
             select(func.count()).select_from(MODEL_NAMES),
             select(func.coalesce(func.sum(MODEL_NAMES.c.version), 0)),
+            select(func.count()).select_from(MODEL_MAPS),
+            select(func.coalesce(func.sum(MODEL_MAPS.c.version), 0)),
             select(func.count()).select_from(LINEUPS).where(unsettled),
         )
         row = (await self._connection.execute(select(*(number.scalar_subquery() for number in numbers)))).one()
         return tuple(int(number) for number in row)
+
+    async def last_settled_season(self) -> int | None:
+        """The newest season of which the boards count a contest, or ``None``."""
+        statement = select(func.max(CONTESTS.c.season)).join(SHOWN, SHOWN.c.contest == CONTESTS.c.contest)
+        newest: int | None = (await self._connection.execute(statement)).scalar_one()
+        return newest
 
     async def seasons(self) -> list[int]:
         """Seasons that have a contest, newest first."""
@@ -760,10 +786,16 @@ class Store:
         ).group_by(base.c.contest, base.c.season, base.c.week)
         return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
 
-    async def cleared_models(self) -> frozenset[str]:
-        """The model labels, as written, that moderation has cleared."""
-        statement = select(MODEL_NAMES.c.model).where(MODEL_NAMES.c.state == _CLEARED)
-        return frozenset((await self._connection.execute(statement)).scalars())
+    async def labels(self) -> Labels:
+        """What model labels stand for, and moderation's verdicts on them."""
+        judged = (await self._connection.execute(select(MODEL_NAMES.c.model, MODEL_NAMES.c.state))).all()
+        mapped = (await self._connection.execute(select(MODEL_MAPS))).all()
+        return Labels(
+            canonical={row.label: row.canonical for row in mapped},
+            cleared=frozenset(row.model for row in judged if row.state == _CLEARED),
+            flagged=frozenset(row.model for row in judged if row.state == _FLAGGED),
+            catalogued=frozenset(row.canonical for row in mapped if row.catalogued),
+        )
 
     async def models(self) -> list[str]:
         """Every model that a locked lineup carries, as written."""

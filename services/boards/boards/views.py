@@ -36,7 +36,6 @@ from boards.domain import (
     handle,
     is_handle,
     label_of,
-    model_shown,
     table,
     withheld,
 )
@@ -303,7 +302,7 @@ class Boards:
         empty = table([], metric, self._draw)
         if season is None:
             return Board(kind, metric, season, seasons, contests, empty, empty, {})
-        cleared = await store.cleared_models()
+        labels = await store.labels()
         if kind is Kind.AGENT:
             agents = await store.agent_weeks(season)
             cards = {label_of(Kind.AGENT, agent.card.shown): agent.card for agent in agents}
@@ -313,9 +312,9 @@ class Boards:
                 entrants=[(Kind.AGENT, card.shown) for card in cards.values()],
                 roles={label: card.marks for label, card in cards.items()},
             )
-            models = {label: _model(card.model or "", cleared) for label, card in cards.items()}
+            models = {label: labels.shown(card.model or "") for label, card in cards.items()}
             return Board(kind, metric, season, seasons, contests, made, empty, models)
-        weeks = [replace(week, name=_model(week.name, cleared)) for week in await store.model_weeks(season)]
+        weeks = [replace(week, name=labels.shown(week.name)) for week in await store.model_weeks(season)]
         pooled = await self._table([week for week in weeks if week.kind is Kind.MODEL], metric)
         cohort = await self._table([week for week in weeks if week.kind is Kind.COHORT], metric)
         return Board(kind, metric, season, seasons, contests, pooled, cohort, {})
@@ -323,10 +322,6 @@ class Boards:
     async def _table(self, weeks: Sequence[RowWeek], metric: Metric, **how: Any) -> Table:
         # In a thread: the first draw of a process compiles, and a large one takes a while.
         return await anyio.to_thread.run_sync(lambda: table(weeks, metric, self._draw, **how))
-
-
-def _model(model: str, cleared: frozenset[str]) -> str:
-    return model_shown(model, cleared=model in cleared)
 
 
 async def _rows_labelled(
@@ -354,14 +349,14 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
         card = await store.card(ids[0]) if ids else None
     if card is None:
         raise AgentUnknown("No agent is shown by that name; one appears once it is claimed and has a locked lineup.")
-    cleared = await store.cleared_models()
+    labels = await store.labels()
     entries = tuple(
         Entry(
             contest=row.contest,
             season=row.season,
             week=row.week,
             lineup_id=row.lineup_id,
-            model=_model(row.model, cleared),
+            model=labels.shown(row.model),
             projected_score=row.projected_score,
             confidence=row.confidence,
             points=row.points,
@@ -372,14 +367,20 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
     )
     seasons = sorted({entry.season for entry in entries}, reverse=True) if card.shown_by_name else []
     rows = await _rows_labelled(store, Kind.AGENT, seasons, boards, label_of(Kind.AGENT, card.shown))
-    return AgentHistory(card, _model(card.model, cleared) if card.model else None, entries, rows)
+    return AgentHistory(card, labels.shown(card.model) if card.model else None, entries, rows)
 
 
 async def model(store: Store, name: str, boards: Boards) -> ModelHistory:
-    """A model by its name. Raises :class:`ModelUnknown` where no locked lineup carries it."""
+    """A model by its name; a label that stands for another one leads to that one's history.
+
+    Raises :class:`ModelUnknown` where no locked lineup counts for it.
+    """
     name = unicodedata.normalize("NFC", name)
-    cleared = await store.cleared_models()
-    spellings = [known for known in await store.models() if _model(known, cleared) == name]
+    labels = await store.labels()
+    shown = {known: labels.shown(known) for known in await store.models()}
+    if name not in shown.values() and name in labels.canonical:
+        name = labels.shown(name)
+    spellings = [known for known in shown if shown[known] == name]
     weeks = tuple(
         ModelWeek(
             contest=row.contest,
@@ -501,11 +502,11 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     order = {slot["slot"]: place for place, slot in enumerate(row.roster)}
     cards = await store.cards_of(name)
     released = await store.words(name) if words else {}
-    cleared = await store.cleared_models()
+    labels = await store.labels()
     unranked = [
         replace(
             _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order),
-            model=_model(lineup.model, cleared),
+            model=labels.shown(lineup.model),
         )
         for lineup in await store.lineups(name)
     ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any
@@ -234,9 +236,23 @@ async def test_metrics_tell_how_many_weeks_wait_for_results(start: Start, script
         await _until(service, "mafl_boards_switched_total 1.0")
 
 
-async def _until(service, line):
-    for _ in range(200):
-        if line in (await service.client.get("/metrics")).text:
-            return
+@pytest.mark.rule("O3")
+async def test_metrics_tell_for_how_long_a_settled_week_has_not_been_shown(start: Start, script: ModuleType) -> None:
+    agents, week = [script.Agent("alice", "m"), script.Agent("bob", "m")], script.Week(1)
+    first, *rest = week.results(agents)
+    async with start("boards", clock="replay") as service:
+        await service.move_clock(week.locks_at + timedelta(days=2, hours=1))
+        for event in (week.opened(), *rest):
+            await service.publish(event)
+        await service.settle()
+        await _until(service, "mafl_boards_behind_seconds 3600.0")
+        await service.publish(first)
+        await service.settle()
+        await _until(service, "mafl_boards_behind_seconds 0.0")
+
+
+async def _until(service, line, patience=10.0):
+    deadline = time.monotonic() + patience
+    while line not in (await service.client.get("/metrics")).text:
+        assert time.monotonic() < deadline, f"{line} did not come"
         await asyncio.sleep(0.05)
-    raise AssertionError(f"{line} did not come")
