@@ -1,66 +1,171 @@
-"""Kill any one process with -9 in the middle of a season: the boards come out the same, to the byte."""
+"""Kill any one process with -9 in the middle of a season: the boards come out the same, to the byte.
+
+Two stacks play the same weeks beside each other. On one nobody dies. On the other each week has a victim, which is
+killed in each step of that week; the next kill waits until every process is ready again, so that it is always one
+process that is missing, and the week tells which one it was where something differs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from embedded.stack import Ports, Stack, StackOptions
-from house.season import Season, SeasonDone, read_files
+from embedded.process import Identity
+from embedded.stack import Patience, Ports, Stack, StackOptions, read_state
+from house.roster import FIELD, Member
+from house.season import Season, SeasonDone, WeekDone, read_files
+from mafl.client import PublicClient
 from testkit.contracts import ROOT
 
-WEEKS = 2
 VICTIMS = ("registry", "contests", "moderation", "settlement", "boards", "nats", "postgres", "caddy", "provisioner")
-MOMENTS = ("agents register", "agents submit", "locks", "settles")
-"""Steps of a season in which the victim dies, a moment after the step has begun."""
+MOMENTS = {"agents register": 4, "agents submit": 6, "locks": 2, "games": 4, "settles": 1}
+"""The steps of a week in which its victim dies, and how many calls of the step have been answered by then.
+
+That is after the first registration, among the submissions, when the clock has moved to the lock, when provisional
+statistics are in, and when settlement has been asked for."""
+
+pytestmark = pytest.mark.timeout(400)
 
 
-async def season(state: Path, victim: str | None = None) -> tuple[SeasonDone, int]:
-    """Two weeks on a fresh stack, the victim killed at each moment; what came of it, and how often it was killed."""
-    options = StackOptions(state=state, ports=Ports.free(), clock="replay")
-    kills = 0
+def members() -> tuple[Member, ...]:
+    """The field with two newcomers in each week, so that each week has registrations, marks and claims."""
+    weeks = range(2, len(VICTIMS) + 1)
+    early = len(FIELD) - 2 * len(weeks)
+    late = zip((week for week in weeks for _ in "AB"), FIELD[early:], strict=True)
+    return (*FIELD[:early], *(replace(member, joins=week, skips=frozenset()) for week, member in late))
+
+
+@dataclass
+class Killer:
+    """Kills the week's victim within the call that reaches a moment; the season's step cannot end before."""
+
+    stack: Stack
+    killed: dict[str, list[tuple[str, Identity]]] = field(default_factory=dict)
+    week: int = 1
+    moment: str = ""
+    answered: int = 0
+
+    def on_step(self, step: str) -> None:
+        """A step of the season begins."""
+        self.moment = next((moment for moment in MOMENTS if re.search(rf"\b{moment}$", step)), "")
+        self.answered = 0
+
+    def on_week(self, done: WeekDone) -> None:
+        """A week is settled and shown."""
+        self.week += 1
+
+    async def after_call(self) -> None:
+        """A call of the season was answered."""
+        self.answered += 1
+        if self.moment and self.answered == MOMENTS[self.moment]:
+            moment, victim = self.moment, VICTIMS[self.week - 1]
+            identity = await self._all_ready(victim)
+            assert (self.moment, identity.is_alive()) == (moment, True)
+            assert self.stack.kill(victim) == identity.pid
+            self.killed.setdefault(victim, []).append((moment, identity))
+
+    async def _all_ready(self, victim: str) -> Identity:
+        while True:
+            state = read_state(self.stack.state)
+            assert state is not None
+            if all(process.alive and process.state == "ready" for process in state.processes.values()):
+                identity = Identity.of(state.processes[victim].pid)
+                assert identity is not None
+                return identity
+            await asyncio.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of the weeks on one stack: the end, each contest's results, who was killed when."""
+
+    done: SeasonDone
+    boards: dict[str, Any]
+    results: list[Any]
+    killed: dict[str, list[tuple[str, Identity]]]
+    restarts: dict[str, int]
+
+
+async def play(state: Path, watch: Callable[[Stack, Killer], None] = lambda stack, killer: None) -> Played:
+    # What has run for a second is started again at once: a season on this machine leaves no time for pauses.
+    options = StackOptions(state=state, ports=Ports.free(), clock="replay", patience=Patience(steady=1.0))
     async with Stack(options) as stack:
-        loop = asyncio.get_running_loop()
-
-        def kill() -> None:
-            nonlocal kills
-            assert victim is not None
-            stack.kill(victim)
-            kills += 1
-
-        def on_step(step: str) -> None:
-            if victim and any(moment in step for moment in MOMENTS):
-                loop.call_later(0.08, kill)
-
-        played = Season(
+        killer = Killer(stack)
+        watch(stack, killer)
+        season = Season(
             stack.public_url,
             stack.operator_url,
             stack.operator_token,
-            read_files(ROOT / "data", 2017, WEEKS),
-            on_step=on_step,
+            read_files(ROOT / "data", 2017, len(VICTIMS)),
+            members=members(),
+            on_step=killer.on_step,
+            on_week=killer.on_week,
         )
-        done = await played.play()
-        if victim:
-            assert stack.restarts[victim] >= 1
-        return done, kills
+        done = await season.play()
+        async with PublicClient(stack.public_url) as public:
+            results = [
+                without_ids(await public.call("GET", f"/api/v1/contests/2017-W{week:02}/results"))
+                for week in range(1, len(VICTIMS) + 1)
+            ]
+            boards = {board: await public.board(board) for board in ("models", "agents")}
+        return Played(done, boards, results, killer.killed, stack.restarts)
 
 
-@pytest.fixture(scope="session")
-async def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> SeasonDone:
-    """The same two weeks with nobody killed."""
-    done, _ = await season(tmp_path_factory.mktemp("undisturbed"))
-    return done
+def without_ids(answer: Any) -> Any:
+    """Results without what is new in every run: lineups' ids, and the handles that come of agents' ids."""
+    document = answer.json()
+    for lineup in document["lineups"]:
+        del lineup["lineup"]
+        if not lineup["agent"]["claimed"]:
+            del lineup["agent"]["name"]
+    document["lineups"].sort(key=repr)
+    return document
+
+
+@pytest.fixture(scope="module")
+async def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Played]:
+    """The weeks undisturbed, and the weeks with their victims."""
+    killers: dict[str, Killer] = {}
+    call = PublicClient.call
+
+    async def watched(client: PublicClient, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await call(client, *arguments, **options)
+        finally:
+            if client.url in killers:
+                await killers[client.url].after_call()
+
+    def watch(stack: Stack, killer: Killer) -> None:
+        killers.update({stack.public_url: killer, stack.operator_url: killer})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PublicClient, "call", watched)
+        return await asyncio.gather(
+            play(tmp_path_factory.mktemp("undisturbed")), play(tmp_path_factory.mktemp("disturbed"), watch)
+        )
 
 
 @pytest.mark.rule("O4", "S5", "C7")
-@pytest.mark.timeout(300)
+def test_killing_one_process_after_the_other_leaves_the_same_boards(both: tuple[Played, Played]) -> None:
+    undisturbed, disturbed = both
+    assert undisturbed.killed == {}
+    assert not any(undisturbed.restarts.values())
+    assert disturbed.boards == undisturbed.boards
+    assert disturbed.done == undisturbed.done
+
+
+@pytest.mark.rule("O4", "S5", "C7")
 @pytest.mark.parametrize("victim", VICTIMS)
-async def test_a_process_that_is_killed_in_the_middle_changes_nothing(
-    victim: str, undisturbed: SeasonDone, tmp_path: Path
-) -> None:
-    done, kills = await season(tmp_path, victim)
-    assert kills >= len(MOMENTS)
-    assert done.lineups == undisturbed.lineups
-    assert done.digest == undisturbed.digest
+def test_a_process_that_is_killed_in_the_middle_changes_nothing(both: tuple[Played, Played], victim: str) -> None:
+    undisturbed, disturbed = both
+    week = VICTIMS.index(victim)
+    assert [moment for moment, _ in disturbed.killed[victim]] == list(MOMENTS)
+    assert len({identity.pid for _, identity in disturbed.killed[victim]}) == len(MOMENTS), "each time a new process"
+    assert disturbed.restarts[victim] == len(MOMENTS), "and nobody else died of it"
+    assert disturbed.results[week] == undisturbed.results[week]
