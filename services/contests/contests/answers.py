@@ -10,8 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from common import problems, requests
 from common.events import Marks, Scoring, Slot
-from contests import commands
 from contests.domain import CODES, Day, TextLimits
+from contests.problems import (
+    ClockBackwards,
+    ContestExists,
+    ContestLocked,
+    ContestUnknown,
+    FileMalformed,
+    GameUnknown,
+    LineupInvalid,
+    NotYet,
+    RulesetUnknown,
+)
 
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z$", examples=["2017-10-01T17:00:00Z"])]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256, in hexadecimal digits")]
@@ -411,15 +421,15 @@ class WithFaults(Refusal):
 _SHAPES: dict[type[problems.Problem], type] = {
     problems.InvalidRequest: WithRequestFaults,
     requests.TooLarge: WithLimit,
-    commands.ContestUnknown: WithKnown,
-    commands.GameUnknown: WithKnown,
-    commands.LineupInvalid: WithViolations,
-    commands.ContestLocked: WithLock,
-    commands.NotYet: WithTimes,
-    commands.ContestExists: WithContest,
-    commands.FileMalformed: WithFaults,
-    commands.RulesetUnknown: WithKnown,
-    commands.ClockBackwards: WithNow,
+    ContestUnknown: WithKnown,
+    GameUnknown: WithKnown,
+    LineupInvalid: WithViolations,
+    ContestLocked: WithLock,
+    NotYet: WithTimes,
+    ContestExists: WithContest,
+    FileMalformed: WithFaults,
+    RulesetUnknown: WithKnown,
+    ClockBackwards: WithNow,
 }
 """The refusals that have members of their own; any other is a ``Refusal``."""
 

@@ -12,8 +12,21 @@ from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge,
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from contests import answers, commands, documents, rulesets
 from contests.answers import ANY_REFUSAL, inlined, refusals
-from contests.commands import ContestLocked, ContestUnknown, LineupInvalid, LineupMissing
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
+from contests.problems import (
+    ClockBackwards,
+    ClockNotReplay,
+    ContestExists,
+    ContestLocked,
+    ContestUnknown,
+    FileMalformed,
+    GameUnknown,
+    LineupInvalid,
+    LineupMissing,
+    NothingToPlay,
+    NotYet,
+    RulesetUnknown,
+)
 from contests.store import Agent, Contest, Store
 
 router = APIRouter(responses=ANY_REFUSAL)
@@ -227,7 +240,7 @@ class Reschedule(BaseModel):
     "/contests/import",
     response_model=answers.ImportReport,
     responses=refusals(
-        *(commands.ContestExists, commands.FileMalformed, commands.NothingToPlay, commands.RulesetUnknown),
+        *(ContestExists, FileMalformed, NothingToPlay, RulesetUnknown),
         *(InvalidRequest, TooLarge),
     ),
 )
@@ -290,7 +303,7 @@ async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 @operator.post(
     "/contests/{contest_id}/lock",
     response_model=answers.Locked,
-    responses=refusals(ContestUnknown, commands.NotYet),
+    responses=refusals(ContestUnknown, NotYet),
 )
 async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Lock a contest whose instant has come; the clock does it by itself too."""
@@ -303,7 +316,7 @@ async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 @operator.post(
     "/contests/{contest_id}/reschedule",
     response_model=answers.Brief,
-    responses=refusals(ContestUnknown, commands.GameUnknown, ContestLocked, InvalidRequest),
+    responses=refusals(ContestUnknown, GameUnknown, ContestLocked, InvalidRequest),
 )
 async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) -> dict[str, Any]:
     """Move a game, and the lock with it, while the contest is not locked."""
@@ -324,7 +337,7 @@ async def clock(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
 @operator.put(
     "/clock",
     response_model=answers.Now,
-    responses=refusals(commands.ClockBackwards, commands.ClockNotReplay, InvalidRequest),
+    responses=refusals(ClockBackwards, ClockNotReplay, InvalidRequest),
 )
 async def move_clock(wanted: Move, runtime: RuntimeOf) -> dict[str, Any]:
     """Move the replay clock forwards. The answer comes once every contest that this makes due is locked."""

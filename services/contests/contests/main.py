@@ -2,10 +2,12 @@
 
 from fastapi import FastAPI
 
+from common.limits import forget_old_counts
 from common.service import Service, create_app
 from common.settings import Settings
+from common.topology import KEY_CHANGED_NOW
 from contests import api
-from contests.commands import keep_the_lock
+from contests.commands import keep_the_lock, take_key
 from contests.consumers import HANDLERS
 
 
@@ -16,7 +18,8 @@ def app(settings: Settings | None = None) -> FastAPI:
             package="contests",
             routers=(api.router, api.operator),
             handlers=HANDLERS,
-            tasks=(keep_the_lock,),
+            tasks=(keep_the_lock, forget_old_counts),
+            rpc={KEY_CHANGED_NOW: take_key},
         ),
         settings,
     )

@@ -375,6 +375,12 @@ class Store:
         """Take over the hash of an agent's key unless a newer one is known."""
         await self._newest(AGENT_KEYS, agent_id, {"version": version, "key_hash": key_hash})
 
+    async def key_of(self, agent_id: UUID) -> str | None:
+        """The hash of the one key that an agent has, as far as is known."""
+        found = await self.connection.execute(select(AGENT_KEYS.c.key_hash).where(AGENT_KEYS.c.agent_id == agent_id))
+        key_hash: str | None = found.scalar_one_or_none()
+        return key_hash
+
     async def _newest(self, table: Table, agent_id: UUID, values: Mapping[str, Any]) -> None:
         statement = pg.insert(table).values(agent_id=agent_id, **values)
         statement = statement.on_conflict_do_update(

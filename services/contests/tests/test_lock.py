@@ -206,6 +206,28 @@ async def test_submissions_racing_with_the_clock_are_wholly_before_the_lock_or_w
         assert set(await locked_lineups(service)) == taken
 
 
+@pytest.mark.rule("C6", "C7")
+async def test_one_agents_submissions_racing_with_the_lock_wait_for_one_another_and_never_for_ever(
+    start: Start,
+) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        agents = await join(service, 1, 2)
+        await service.move_clock(LOCK - TICK)
+
+        async def lock() -> None:
+            await asyncio.sleep(0.1)
+            await ok(await service.operator.put("/operator/api/v1/clock", json={"now": LOCK.isoformat()}))
+
+        locking = asyncio.create_task(lock())
+        answers = await asyncio.gather(*(agents[n % 2].submit(cheapest(number=n)) for n in range(60)))
+        await locking
+        assert {a.status_code if a.is_success else a.json()["code"] for a in answers} <= {201, "contest-locked"}
+        taken = Counter(answer.json()["agent"] for answer in answers if answer.is_success)
+        frozen = await locked_lineups(service)
+        assert {str(agent): lineup.revision for agent, lineup in frozen.items()} == taken
+
+
 @pytest.mark.rule("C7", "O2")
 async def test_submissions_to_two_copies_racing_with_the_real_clock_all_count_or_are_all_refused(start: Start) -> None:
     async with start("contests") as one, start("contests", database_url=one.database_url) as two:
