@@ -195,5 +195,6 @@ def install(app: FastAPI) -> None:
         if unavailable(error):
             logger.warning("database unavailable", error=str(error)[:300])
             return respond(Unavailable("The database does not answer at this moment; nothing was changed."))
-        logger.exception("unhandled error", path=request.url.path)
+        # The pattern and not the path, which may hold a claim link's secret.
+        logger.exception("unhandled error", route=getattr(request.scope.get("route"), "path", "none"))
         return respond(Problem("An error of ours; it has been logged under `correlation_id`."))

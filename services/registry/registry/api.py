@@ -1,32 +1,36 @@
-"""The registry's routes: agents for the public, claims and marks for the operator, the claim page for a person."""
+"""The registry's routes for programs: agents for the public, claims and marks for the operator. Pages: pages.py."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
-from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel
 
-from common.problems import Problem
-from common.requests import BearerKey, IdempotencyKey, json_body, parsed
+from common.canonical import instant
+from common.limits import RateLimited, limited
+from common.problems import InvalidRequest, NotFound, Problem, Unauthorized
+from common.requests import BearerKey, IdempotencyKey, TooLarge, json_body, parsed
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from registry import commands, domain
+from registry.answers import ALWAYS, refusals
 from registry.domain import Agent
-from registry.store import Store
+from registry.store import Model, Store
 
 LARGEST_BODY = 32 * 1024
 """Bytes; the longest registration allowed is a small part of it."""
 
+_LONGEST_QUERY = 256
 _PRIVATE = {"Cache-Control": "no-store"}
 
-router = APIRouter()
-operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_only)])
+_AS_AGENT = refusals(Unauthorized, RateLimited)
+_OF_AGENT = refusals(NotFound, InvalidRequest)
 
-_pages = Environment(
-    loader=PackageLoader("registry"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+router = APIRouter(responses=ALWAYS)
+operator = APIRouter(
+    prefix="/operator/api/v1", dependencies=[Depends(operator_only)], responses=ALWAYS | refusals(Unauthorized)
 )
 
 
@@ -49,6 +53,7 @@ class OperatorAgentView(AgentView):
     owner_id: UUID | None
     version: int
     registered_at: str
+    key_used_at: str | None
 
 
 class RegistrationAnswer(BaseModel):
@@ -92,10 +97,20 @@ def _operator_view(agent: Agent) -> OperatorAgentView:
         owner_id=agent.owner_id,
         version=agent.version,
         registered_at=agent.registered_at.isoformat(),
+        key_used_at=agent.key_used_at and instant(agent.key_used_at),
     )
 
 
-@router.post("/api/v1/agents", status_code=201, openapi_extra=json_body(domain.Registration))
+@router.post(
+    "/api/v1/agents",
+    status_code=201,
+    openapi_extra=json_body(domain.Registration),
+    dependencies=[limited("registrations")],
+    responses=refusals(
+        *(commands.NameTaken, commands.IdempotencyKeyReused, commands.AnswerSuperseded),
+        *(TooLarge, InvalidRequest, RateLimited),
+    ),
+)
 async def register(
     wanted: Annotated[domain.Registration, parsed(domain.Registration, LARGEST_BODY)],
     response: Response,
@@ -124,7 +139,7 @@ async def register(
     )
 
 
-@router.get("/api/v1/agents/me")
+@router.get("/api/v1/agents/me", dependencies=[limited("agent-calls")], responses=_AS_AGENT)
 async def me(response: Response, connection: Connection, key: BearerKey) -> AgentView:
     """The agent whose key is presented."""
     response.headers.update(_PRIVATE)
@@ -137,7 +152,12 @@ async def _known(runtime: RuntimeOf, key: BearerKey) -> str:
     return key
 
 
-@router.patch("/api/v1/agents/me", openapi_extra=json_body(domain.Change))
+@router.patch(
+    "/api/v1/agents/me",
+    openapi_extra=json_body(domain.Change),
+    dependencies=[limited("agent-calls")],
+    responses=_AS_AGENT | refusals(TooLarge, InvalidRequest),
+)
 async def change_me(
     key: Annotated[str, Depends(_known)],
     wanted: Annotated[domain.Change, parsed(domain.Change, LARGEST_BODY)],
@@ -149,58 +169,36 @@ async def change_me(
     return _view(await commands.change(Store(connection), key, wanted))
 
 
-@router.post("/api/v1/agents/me/key")
+@router.post(
+    "/api/v1/agents/me/key",
+    dependencies=[limited("agent-calls", "new-keys")],
+    responses=_AS_AGENT
+    | refusals(commands.AnswerSuperseded, commands.IdempotencyKeyReused, InvalidRequest, commands.KeyNotTaken),
+)
 async def new_key(
-    response: Response,
-    connection: Connection,
-    runtime: RuntimeOf,
-    key: BearerKey,
-    idempotency_key: IdempotencyKey = None,
+    response: Response, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
 ) -> KeyAnswer:
-    """A new key; the one presented is dead from now on."""
-    issued = await commands.rotate(
-        Store(connection), key, idempotency_key=idempotency_key, now=await runtime.clock.now(connection)
-    )
+    """A new key; the one presented is dead from now on, at the contests too. Answered 503, it is still good."""
+    issued = await commands.rotate(runtime, key, idempotency_key=idempotency_key)
     response.headers.update(_PRIVATE)
     return KeyAnswer(agent=_view(issued.agent), api_key=issued.key)
 
 
-@router.get("/claim/{token:path}", response_class=HTMLResponse, include_in_schema=False)
-async def claim_page(token: str, connection: Connection) -> HTMLResponse:
-    """Who the agent behind a claim link is and what claiming does. A used or unknown link shows neither."""
-    link = await Store(connection).link(domain.digest(token)) if domain.well_formed(token) else None
-    if link is None:
-        return _page("claim_unknown.html", 404)
-    if link.used:
-        return _page("claim_used.html", 410)
-    return _page("claim.html", 200, agent=link.agent)
-
-
-def _page(template: str, status: int, **values: object) -> HTMLResponse:
-    return HTMLResponse(
-        _pages.get_template(template).render(**values),
-        status,
-        {
-            **_PRIVATE,
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-            "form-action 'none'; frame-ancestors 'none'",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-            "X-Robots-Tag": "noindex, nofollow",
-        },
-    )
-
-
-@operator.get("/agents")
+@operator.get("/agents", responses=refusals(InvalidRequest))
 async def agents(
-    connection: Connection, name: Annotated[str | None, Query(description="the one agent of this name")] = None
+    connection: Connection,
+    name: Annotated[str | None, Query(description="those whose names would be taken for this one")] = None,
 ) -> AgentList:
     """All agents in the order of registration."""
-    wanted = None if name is None else domain.name_key(name).replace("\0", "")
-    return AgentList(agents=[_operator_view(agent) for agent in await Store(connection).agents(name_key=wanted)])
+    wanted = None if name is None else {key.replace("\0", "") for key in domain.name_keys(name[:_LONGEST_QUERY])}
+    return AgentList(agents=[_operator_view(agent) for agent in await Store(connection).agents(name_keys=wanted)])
 
 
-@operator.post("/agents/{agent_id}/claim", openapi_extra=json_body(domain.Claim))
+@operator.post(
+    "/agents/{agent_id}/claim",
+    openapi_extra=json_body(domain.Claim),
+    responses=_OF_AGENT | refusals(commands.AlreadyClaimed, TooLarge),
+)
 async def claim(
     agent_id: UUID,
     wanted: Annotated[domain.Claim, parsed(domain.Claim, LARGEST_BODY)],
@@ -209,21 +207,136 @@ async def claim(
 ) -> OperatorAgentView:
     """Claim an agent for an owner by the operator's word; MAFL's own agents are claimed by the owner ``house``."""
     now = await runtime.clock.now(connection)
-    return _operator_view(await commands.claim(Store(connection), agent_id, wanted, now=now))
+    store = Store(connection)
+    claimed = partial(commands.claim, store, agent_id, wanted, now=now)
+    return _operator_view(await commands.by_operator(store, "claim", agent_id, claimed))
 
 
-@operator.post("/agents/{agent_id}/release")
+@operator.post("/agents/{agent_id}/release", responses=_OF_AGENT)
 async def release(agent_id: UUID, connection: Connection) -> OperatorAgentView:
     """Release an agent: its name and words are hidden again."""
-    return _operator_view(await commands.release(Store(connection), agent_id))
+    store = Store(connection)
+    released = partial(commands.release, store, agent_id)
+    return _operator_view(await commands.by_operator(store, "release", agent_id, released))
 
 
-@operator.put("/agents/{agent_id}/marks", openapi_extra=json_body(domain.MarkSet))
+@operator.put(
+    "/agents/{agent_id}/marks", openapi_extra=json_body(domain.MarkSet), responses=_OF_AGENT | refusals(TooLarge)
+)
 async def marks(
     agent_id: UUID, wanted: Annotated[domain.MarkSet, parsed(domain.MarkSet, LARGEST_BODY)], connection: Connection
 ) -> OperatorAgentView:
     """Set all marks; ``cohort`` and ``reference`` set ``house`` too."""
-    return _operator_view(await commands.set_marks(Store(connection), agent_id, wanted))
+    store = Store(connection)
+    marked = partial(commands.set_marks, store, agent_id, wanted)
+    return _operator_view(await commands.by_operator(store, "mark", agent_id, marked))
+
+
+class ModelView(BaseModel):
+    """A label as agents write it; ``canonical`` is the label of the row that its results count on."""
+
+    label: str
+    canonical: str | None
+    by: str | None
+    version: int
+    agents: int
+    seen_at: str
+
+
+class ModelList(BaseModel):
+    models: list[ModelView]
+
+
+class MappingView(BaseModel):
+    version: int
+    canonical: str
+    by: str
+    at: str
+
+
+class MappedModel(BaseModel):
+    """A label with all that it has meant, in order; it counts under the last."""
+
+    model: ModelView
+    history: list[MappingView]
+
+
+class ActView(BaseModel):
+    """What an operator did; ``before`` and ``after`` are of its target."""
+
+    act: int
+    at: str
+    who: str
+    what: str
+    target: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class ActList(BaseModel):
+    acts: list[ActView]
+
+
+def _model_view(model: Model) -> ModelView:
+    return ModelView(
+        label=model.label,
+        canonical=model.canonical,
+        by=model.by,
+        version=model.version,
+        agents=model.agents,
+        seen_at=instant(model.seen_at),
+    )
+
+
+@operator.get("/models", responses=refusals(InvalidRequest))
+async def models(
+    connection: Connection,
+    unknown: Annotated[bool, Query(description="those alone that neither the catalogue nor an operator knows")] = False,
+) -> ModelList:
+    """Every label of a model that agents have claimed, and how many claim it now."""
+    return ModelList(models=[_model_view(model) for model in await Store(connection).models(unknown=unknown)])
+
+
+@operator.put(
+    "/models/{label:path}",
+    openapi_extra=json_body(domain.Mapping),
+    responses=refusals(commands.ModelUnknown, InvalidRequest, TooLarge),
+)
+async def map_model(
+    label: str, wanted: Annotated[domain.Mapping, parsed(domain.Mapping, LARGEST_BODY)], connection: Connection
+) -> MappedModel:
+    """Let a label mean another model from now on, for past results too; the same label again undoes a mapping."""
+    model, history = await commands.map_model(Store(connection), label.replace("\0", ""), wanted)
+    return MappedModel(
+        model=_model_view(model),
+        history=[
+            MappingView(version=one.version, canonical=one.canonical, by=one.by, at=instant(one.at)) for one in history
+        ],
+    )
+
+
+@operator.get("/audit", responses=refusals(InvalidRequest))
+async def audit(
+    connection: Connection,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="only acts before this one")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> ActList:
+    """What operators did here, the newest first."""
+    acts = await Store(connection).acts(before=before, most=limit)
+    return ActList(
+        acts=[
+            ActView(
+                act=one.act,
+                at=instant(one.at),
+                who=one.who,
+                what=one.what,
+                target=one.target,
+                before=one.before,
+                after=one.after,
+            )
+            for one in acts
+        ]
+    )
 
 
 async def agent_by_key(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:

@@ -18,15 +18,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import uuid_utils
 
 from common import events as ev
 from common.canonical import canonical_json, sha256_hex
-from common.clock import SystemClock
+from common.clock import SystemClock, wall
 from common.logs import logger
 from common.outbox import emit
 from common.problems import NotFound, Problem, Unauthorized, Unavailable, shown
@@ -34,14 +34,18 @@ from common.service import Runtime
 from common.topology import KEY_CHANGED_NOW
 from registry import catalogue, domain
 from registry.domain import Agent
-from registry.store import Answer, Store
+from registry.store import Answer, Mapping, Model, Store
 
 S = TypeVar("S", bound=ev.AgentState)
+
+OPERATOR = "operator"
+"""Whom the audit log names: there is one operator's token, and so one operator."""
 
 _REGISTER = "register"
 _REAL = SystemClock()
 """How long an answer can be had again is a matter of the network, also in a replay."""
 
+_USED_AGAIN_AFTER = timedelta(minutes=15)
 _OFFERS = 10
 _PATIENCE_SECONDS = 1.0
 
@@ -67,6 +71,11 @@ class AnswerSuperseded(Problem):
 class KeyNotTaken(Unavailable):
     code = "key-not-taken"
     title = "The key was not changed"
+
+
+class ModelUnknown(NotFound):
+    code = "model-unknown"
+    title = "No agent has claimed that model"
 
 
 class AlreadyClaimed(Problem):
@@ -281,6 +290,7 @@ async def authenticated(store: Store, presented: str, *, for_update: bool = Fals
     agent = await store.agent_by_key(_hash_of(presented), for_update=for_update)
     if agent is None:
         raise Unauthorized("No agent has this key. It may have been replaced by a newer one.")
+    await _used(store, agent)
     return agent
 
 
@@ -328,6 +338,80 @@ async def release(store: Store, agent_id: UUID) -> Agent:
     return agent
 
 
+async def by_operator(store: Store, what: str, agent_id: UUID, act: Callable[[], Awaitable[Agent]]) -> Agent:
+    """Do something to an agent by an operator's word, and record it with what was before and after it (A8).
+
+    Raises ``NotFound`` and what ``act`` raises; nothing is recorded then, since nothing was done.
+    """
+    before = await _found(store, agent_id)
+    after = await act()
+    await store.add_act(OPERATOR, what, f"agent/{agent_id}", _recorded(before), _recorded(after))
+    return after
+
+
+def _recorded(agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "owner_id": None if agent.owner_id is None else str(agent.owner_id),
+        "marks": {"house": agent.house, "cohort": agent.cohort, "reference": agent.reference},
+    }
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+async def map_model(store: Store, label: str, wanted: domain.Mapping) -> tuple[Model, Sequence[Mapping]]:
+    """Let a label mean another model, or itself, by an operator's word; with its history (A7).
+
+    A canonical name that is an alias of the catalogue becomes the catalogue's own. Raises ``ModelUnknown`` where
+    no agent has ever claimed the label.
+    """
+    model = await store.model(label)
+    if model is None:
+        raise ModelUnknown(f"No agent has claimed a model {shown(label)!r}; `mafl models list` has all labels.")
+    entry = catalogue.find(wanted.canonical)
+    canonical = wanted.canonical if entry is None else entry.canonical
+    before = {"canonical": model.canonical, "by": model.by, "version": model.version}
+    if (model.canonical, model.by) != (canonical, "operator"):
+        await _map(store, label, canonical, "operator")
+    model = await store.model(label) or model
+    after = {"canonical": model.canonical, "by": model.by, "version": model.version}
+    await store.add_act(OPERATOR, "map", f"model/{label}", before, after)
+    return model, await store.mappings(label)
+
+
+async def apply_catalogue(store: Store) -> None:
+    """Bring every label up to a catalogue that has changed; what an operator said of a label stays."""
+    for label in await store.labels():
+        await _see_model(store, label)
+        model = await store.model(label)
+        entry = catalogue.find(label)
+        if model is not None and entry is not None and model.by != "operator" and model.canonical != entry.canonical:
+            await _map(store, label, entry.canonical, "catalogue")
+
+
+async def _see_model(store: Store, label: str) -> None:
+    """Keep a label that an agent claims for the first time, and tell what it means where the catalogue knows it."""
+    if await store.see_model(label, at=await _REAL.now(store.connection)):
+        entry = catalogue.find(label)
+        if entry is not None:
+            await _map(store, label, entry.canonical, "catalogue")
+
+
+async def _map(store: Store, label: str, canonical: str, by: Literal["catalogue", "operator"]) -> None:
+    version = await store.map_model(label, canonical, by, at=await _REAL.now(store.connection))
+    entry = catalogue.find(canonical)
+    mapped = ev.ModelMapped(
+        label=label,
+        canonical=canonical,
+        provider=entry and entry.provider,
+        family=entry and entry.family,
+        model_version=entry and entry.version,
+        by=by,
+    )
+    await emit(store.connection, mapped, version)
+
+
 async def known_key(store: Store, key_hash: object) -> dict[str, object] | None:
     """For contests, when an agent's events have not arrived: its state and versions by its key's hash."""
     agent = await store.agent_by_key(key_hash) if isinstance(key_hash, str) and "\0" not in key_hash else None
@@ -339,7 +423,7 @@ async def known_key(store: Store, key_hash: object) -> dict[str, object] | None:
         if held is None:
             return None
         agent = await _confirmed(store, held)
-    await store.used_key(agent.agent_id)
+    await _used(store, agent)
     public = state(ev.AgentState, agent).model_dump(mode="json")
     return {**public, "version": agent.version, "key_version": agent.key_version}
 
@@ -366,12 +450,19 @@ async def _tell_key(store: Store, agent: Agent) -> None:
     await emit(store.connection, event, agent.key_version)
 
 
+async def _used(store: Store, agent: Agent) -> None:
+    if agent.key_used_at is None or wall() - agent.key_used_at > _USED_AGAIN_AFTER:
+        await store.used_key(agent.agent_id)
+
+
 async def _changed(store: Store, agent: Agent, **values: object) -> Agent:
     values = {name: value for name, value in values.items() if getattr(agent, name) != value}
     if not values:
         return agent
     agent = await store.change(agent, **values)
     await emit(store.connection, state(ev.AgentUpdated, agent), agent.version)
+    if "model" in values:
+        await _see_model(store, agent.model)
     return agent
 
 

@@ -15,10 +15,15 @@ from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
+from disarm import grapheme_len
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError
 
+from registry import lookalikes
+
 NAME_LENGTH = (3, 32)
+"""Grapheme clusters (UAX 29): characters as people see them."""
+_MOST_CODE_POINTS = 4 * NAME_LENGTH[1]
 MODEL_LENGTH = 100
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+() -]*")
 HARNESS_LENGTH = 100
@@ -121,12 +126,13 @@ def _stacked(text: str) -> int:
     return longest
 
 
-def name_key(name: str) -> str:
-    """What makes two names the same: the one place that decides it (A2).
+def name_keys(name: str) -> frozenset[str]:
+    """What makes two names the same: the one place that decides it (A2). They are, when they share one key."""
+    return lookalikes.keys(name)
 
-    Compatibility forms (width, ligatures) and case are folded by NFKC and full case folding.
-    """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+_RESERVED_KEYS = frozenset().union(*map(name_keys, RESERVED_NAMES))
+_RESERVED_PREFIXES = tuple(sorted(name_keys(RESERVED_PREFIX)))
 
 
 def check_name(written: str) -> str:
@@ -136,7 +142,8 @@ def check_name(written: str) -> str:
     """
     name = unicodedata.normalize("NFC", written).strip()
     shortest, longest = NAME_LENGTH
-    if not shortest <= len(name) <= longest:
+    # Characters as people see them: an emoji or a letter with its marks is one, of whatever it is made.
+    if not shortest <= grapheme_len(name) <= longest or len(name) > _MOST_CODE_POINTS:
         raise _refuse(
             "name_length",
             "must be {minimum} to {maximum} characters long, spaces at its ends not counted",
@@ -157,8 +164,8 @@ def check_name(written: str) -> str:
         raise _refuse("name_characters", "needs at least one letter or digit")
     if _stacked(name) > _MARKS_IN_A_ROW:
         raise _refuse("name_characters", "may have at most {maximum} marks on one letter", maximum=_MARKS_IN_A_ROW)
-    key = name_key(name)
-    if key in RESERVED_NAMES or key.startswith(RESERVED_PREFIX):
+    keys = name_keys(name)
+    if keys & _RESERVED_KEYS or any(key.startswith(_RESERVED_PREFIXES) for key in keys):
         raise _refuse("name_reserved", "is reserved; choose another")
     return name
 
@@ -247,6 +254,14 @@ class MarkSet(BaseModel):
         }
 
 
+class Mapping(BaseModel):
+    """What a label of a model means: the label of the row that its results count on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    canonical: Model
+
+
 # --- secrets -------------------------------------------------------------------------------------
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -309,6 +324,10 @@ class Agent:
     key_hash: str
     key_version: int
     registered_at: datetime
+    key_offer: int | None = None
+    """The version under which a new key is being offered to contests (docs/adr/0009)."""
+    key_used_at: datetime | None = None
+    """When the key was last used here, to the quarter of an hour; its use at contests is not told here."""
 
     @property
     def claimed(self) -> bool:

@@ -6,10 +6,12 @@ import asyncio
 
 from fastapi import FastAPI
 
+from common.clock import SystemClock
+from common.limits import forget_old_counts
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
 from common.topology import AGENT_BY_KEY
-from registry import api
+from registry import api, commands
 from registry.consumers import HANDLERS
 from registry.domain import REPLAYABLE_FOR
 from registry.store import Store
@@ -17,11 +19,18 @@ from registry.store import Store
 _PRUNE_EVERY_SECONDS = 3_600
 
 
+async def apply_catalogue(runtime: Runtime) -> None:
+    """Bring the labels of models up to the catalogue that this release comes with, once."""
+    async with runtime.database.transaction() as connection:
+        await commands.apply_catalogue(Store(connection))
+    await asyncio.Event().wait()
+
+
 async def forget_old_answers(runtime: Runtime) -> None:
     """Forget idempotency keys whose 24 hours are over."""
     while True:
         async with runtime.database.transaction() as connection:
-            await Store(connection).forget(before=await runtime.clock.now(connection) - REPLAYABLE_FOR)
+            await Store(connection).forget(before=await SystemClock().now(connection) - REPLAYABLE_FOR)
         await asyncio.sleep(_PRUNE_EVERY_SECONDS)
 
 
@@ -33,7 +42,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             package="registry",
             routers=(api.router, api.operator),
             handlers=HANDLERS,
-            tasks=(forget_old_answers,),
+            tasks=(apply_catalogue, forget_old_answers, forget_old_counts),
             rpc={AGENT_BY_KEY: api.agent_by_key},
         ),
         settings,

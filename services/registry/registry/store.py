@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     MetaData,
@@ -26,6 +28,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
@@ -48,7 +51,6 @@ AGENTS = Table(
     METADATA,
     Column("agent_id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("name_key", Text, nullable=False, unique=True),
     Column("model", Text, nullable=False),
     Column("description", Text),
     Column("harness", Text),
@@ -61,7 +63,18 @@ AGENTS = Table(
     Column("key_hash", Text, nullable=False, unique=True),
     Column("key_version", Integer, nullable=False),
     Column("registered_at", DateTime(timezone=True), nullable=False),
+    Column("key_offer", Integer),
+    Column("key_used_at", DateTime(timezone=True)),
 )
+
+AGENT_NAMES = Table(
+    "agent_names",
+    METADATA,
+    Column("name_key", Text, primary_key=True),
+    Column("agent_id", Uuid, ForeignKey("agents.agent_id"), nullable=False),
+    Index("agent_names_of_agent", "agent_id"),
+)
+"""The keys of every name that is taken (``domain.name_keys``): what another name would be taken for it by."""
 
 CLAIM_LINKS = Table(
     "claim_links",
@@ -86,6 +99,42 @@ ANSWERS = Table(
     Index("answers_by_age", "answered_at"),
 )
 """Requests that gave out a key under an ``Idempotency-Key``; ``key_hash`` is of the key given out last."""
+
+MODELS = Table(
+    "models",
+    METADATA,
+    Column("label", Text, primary_key=True),
+    Column("canonical", Text),
+    Column("by", Text),
+    Column("version", Integer, nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False),
+    Index("models_unknown", "label", postgresql_where=text("canonical IS NULL")),
+)
+"""Every label that an agent has claimed, as written, with the model that it means; none where nobody knows yet."""
+
+MAPPINGS = Table(
+    "model_mappings",
+    METADATA,
+    Column("label", Text, ForeignKey("models.label"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("canonical", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+"""What each label has meant, version by version; rows are only added."""
+
+ACTS = Table(
+    "operator_acts",
+    METADATA,
+    Column("act", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("before", JSONB(none_as_null=True)),
+    Column("after", JSONB(none_as_null=True)),
+)
+"""What operators did; rows are only added."""
 
 
 # --- people: tables ------------------------------------------------------------------------------
@@ -257,12 +306,62 @@ class ClaimLink:
     expired: bool
 
 
-_AGENT = tuple(column for column in AGENTS.c if column.name != "name_key")
+@dataclass(frozen=True)
+class Model:
+    """A label as agents write it and what it means: ``canonical`` is None where nobody knows yet.
+
+    ``version`` counts the mappings of the label, from 0. ``agents`` claim it now.
+    """
+
+    label: str
+    canonical: str | None
+    by: str | None
+    version: int
+    seen_at: datetime
+    agents: int = 0
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What a label meant from ``at`` on."""
+
+    version: int
+    canonical: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that an operator did, with what was before and after it. ``act`` grows with each."""
+
+    act: int
+    at: datetime
+    who: str
+    what: str
+    target: str
+    before: Any
+    after: Any
+
+
+_AGENT = tuple(AGENTS.c)
 
 
 def _agent(row: RowMapping) -> Agent:
     values = {column.name: row[column] for column in _AGENT}
-    return Agent(**{**values, "registered_at": row[AGENTS.c.registered_at].astimezone(UTC)})
+    used = row[AGENTS.c.key_used_at]
+    return Agent(
+        **{
+            **values,
+            "registered_at": row[AGENTS.c.registered_at].astimezone(UTC),
+            "key_used_at": used and used.astimezone(UTC),
+        }
+    )
+
+
+def _above(agent: Agent) -> int:
+    """The version after every one that contests may have been told of."""
+    return (agent.key_offer or agent.key_version) + 1
 
 
 class Store:
@@ -297,24 +396,32 @@ class Store:
             statement.on_conflict_do_update(index_elements=["scope", "idempotency_hash"], set_=values)
         )
 
-    async def replaced(self, scope: str, idempotency_hash: str, key_hash: str) -> None:
-        """A replay gave out another key. The 24 hours still count from the first answer."""
-        await self.connection.execute(
-            update(ANSWERS)
-            .where(ANSWERS.c.scope == scope, ANSWERS.c.idempotency_hash == idempotency_hash)
-            .values(key_hash=key_hash)
+    async def replaced(self, scope: str, idempotency_hash: str, key_hash: str, *, since: datetime) -> bool:
+        """A replay of an answer given at or after ``since`` gave out another key; ``False`` where there is none.
+
+        The 24 hours still count from the first answer.
+        """
+        known = and_(
+            ANSWERS.c.scope == scope, ANSWERS.c.idempotency_hash == idempotency_hash, ANSWERS.c.answered_at >= since
         )
+        return (await self.connection.execute(update(ANSWERS).where(known).values(key_hash=key_hash))).rowcount == 1
 
     async def forget(self, *, before: datetime) -> int:
         """Forget the answers given before ``before``; how many."""
         return (await self.connection.execute(delete(ANSWERS).where(ANSWERS.c.answered_at < before))).rowcount
 
-    async def add(self, agent: Agent, name_key: str) -> bool:
-        """Add a new agent; ``False`` where the name is taken, also by a transaction that commits meanwhile."""
+    async def add(self, agent: Agent, name_keys: Collection[str]) -> bool:
+        """Add a new agent; ``False`` where one of the keys is taken, also by a transaction that commits meanwhile.
+
+        The caller gives up its transaction then.
+        """
         values = {column.name: getattr(agent, column.name) for column in _AGENT}
-        statement = insert(AGENTS).values(name_key=name_key, **values)
-        statement = statement.on_conflict_do_nothing(index_elements=["name_key"])
-        return (await self.connection.execute(statement.returning(AGENTS.c.agent_id))).one_or_none() is not None
+        await self.connection.execute(insert(AGENTS).values(**values))
+        # In one order everywhere, so that two registrations wait for each other and not in a circle.
+        rows = [{"name_key": key, "agent_id": agent.agent_id} for key in sorted(name_keys)]
+        statement = insert(AGENT_NAMES).values(rows).on_conflict_do_nothing(index_elements=["name_key"])
+        added = (await self.connection.execute(statement.returning(AGENT_NAMES.c.name_key))).all()
+        return len(added) == len(rows)
 
     async def agent(self, agent_id: UUID, *, for_update: bool = False) -> Agent | None:
         return await self._one(AGENTS.c.agent_id == agent_id, for_update)
@@ -329,20 +436,44 @@ class Store:
         row = (await self.connection.execute(query)).mappings().one_or_none()
         return None if row is None else _agent(row)
 
-    async def agents(self, *, name_key: str | None = None) -> Sequence[Agent]:
-        """All agents in the order of registration, or the one of a name."""
+    async def agents(self, *, name_keys: Collection[str] | None = None) -> Sequence[Agent]:
+        """All agents in the order of registration, or those whose names share a key with ``name_keys``."""
         query = select(*_AGENT).order_by(AGENTS.c.registered_at, AGENTS.c.agent_id)
-        if name_key is not None:
-            query = query.where(AGENTS.c.name_key == name_key)
+        if name_keys is not None:
+            named = select(AGENT_NAMES.c.agent_id).where(AGENT_NAMES.c.name_key.in_(sorted(name_keys)))
+            query = query.where(AGENTS.c.agent_id.in_(named))
         return [_agent(row) for row in (await self.connection.execute(query)).mappings()]
 
     async def change(self, agent: Agent, **values: Any) -> Agent:
         """Change an agent that is held ``for_update``; its version grows by one. Gives it as it is now."""
         return await self._update(agent, version=agent.version + 1, **values)
 
-    async def rekey(self, agent: Agent, key_hash: str) -> Agent:
-        """Give an agent that is held ``for_update`` another key; the old one is dead at commit."""
-        return await self._update(agent, key_hash=key_hash, key_version=agent.key_version + 1)
+    async def rekey(self, agent: Agent, key_hash: str, *, offered: bool = False) -> Agent:
+        """Give an agent that is held ``for_update`` another key; the old one is dead at commit.
+
+        A key that contests took is kept under the version of its offer, any other above all that was offered.
+        """
+        version = agent.key_offer if offered else _above(agent)
+        return await self._update(agent, key_hash=key_hash, key_version=version, key_offer=None, key_used_at=None)
+
+    async def begin_offer(self, agent: Agent) -> Agent:
+        """Set the version under which an agent that is held ``for_update`` will be offered another key."""
+        return await self._update(agent, key_offer=_above(agent))
+
+    async def end_offer(self, agent: Agent) -> Agent:
+        """Put the key that an agent that is held ``for_update`` has above any that was offered in its place."""
+        return await self._update(agent, key_version=_above(agent), key_offer=None)
+
+    async def used_key(self, agent_id: UUID) -> None:
+        """Record that the agent's key was used, once in a quarter of an hour."""
+        statement = update(AGENTS).where(
+            AGENTS.c.agent_id == agent_id,
+            or_(
+                AGENTS.c.key_used_at.is_(None),
+                AGENTS.c.key_used_at < func.clock_timestamp() - text("interval '15 minutes'"),
+            ),
+        )
+        await self.connection.execute(statement.values(key_used_at=func.clock_timestamp()))
 
     async def _update(self, agent: Agent, **values: Any) -> Agent:
         statement = update(AGENTS).where(AGENTS.c.agent_id == agent.agent_id).values(**values).returning(*_AGENT)
@@ -598,3 +729,70 @@ class Store:
             await self.connection.execute(statement.returning(REVIEWS.c.version))
         ).scalar_one_or_none()
         return version
+
+    # models
+
+    async def model(self, label: str) -> Model | None:
+        """A label that agents have claimed; held until the transaction ends."""
+        row = (
+            await self.connection.execute(select(MODELS).where(MODELS.c.label == label).with_for_update())
+        ).one_or_none()
+        return None if row is None else Model(**row._mapping)
+
+    async def see_model(self, label: str, *, at: datetime) -> bool:
+        """Keep a label that an agent claims; ``False`` where it is known already."""
+        statement = insert(MODELS).values(label=label, version=0, seen_at=at).on_conflict_do_nothing()
+        return (await self.connection.execute(statement.returning(MODELS.c.label))).one_or_none() is not None
+
+    async def map_model(self, label: str, canonical: str, by: str, *, at: datetime) -> int:
+        """Let a label, held by :meth:`model` or just seen, mean another model; the version of that mapping."""
+        statement = (
+            update(MODELS)
+            .where(MODELS.c.label == label)
+            .values(canonical=canonical, by=by, version=MODELS.c.version + 1)
+            .returning(MODELS.c.version)
+        )
+        version: int = (await self.connection.execute(statement)).scalar_one()
+        await self.connection.execute(
+            insert(MAPPINGS).values(label=label, version=version, canonical=canonical, by=by, at=at)
+        )
+        return version
+
+    async def models(self, *, unknown: bool = False) -> Sequence[Model]:
+        """Every label that agents have claimed, or those alone that nobody knows, in the order of labels."""
+        agents = (
+            select(AGENTS.c.model, func.count().label("agents")).group_by(AGENTS.c.model).subquery("agents_of_model")
+        )
+        query = (
+            select(MODELS, func.coalesce(agents.c.agents, 0).label("agents"))
+            .outerjoin(agents, agents.c.model == MODELS.c.label)
+            .order_by(MODELS.c.label)
+        )
+        if unknown:
+            query = query.where(MODELS.c.canonical.is_(None))
+        return [Model(**row._mapping) for row in await self.connection.execute(query)]
+
+    async def labels(self) -> Sequence[str]:
+        """Every label that agents claim now or have claimed, known or not."""
+        query = select(AGENTS.c.model).union(select(MODELS.c.label)).order_by(AGENTS.c.model)
+        return list((await self.connection.execute(query)).scalars())
+
+    async def mappings(self, label: str) -> Sequence[Mapping]:
+        """What a label has meant, in order."""
+        query = select(MAPPINGS.c.version, MAPPINGS.c.canonical, MAPPINGS.c.by, MAPPINGS.c.at)
+        rows = await self.connection.execute(query.where(MAPPINGS.c.label == label).order_by(MAPPINGS.c.version))
+        return [Mapping(**row._mapping) for row in rows]
+
+    # operators
+
+    async def add_act(self, who: str, what: str, target: str, before: Any, after: Any) -> None:
+        """Record what an operator did, by the real time."""
+        values = {"who": who, "what": what, "target": target, "before": before, "after": after}
+        await self.connection.execute(insert(ACTS).values(at=func.clock_timestamp(), **values))
+
+    async def acts(self, *, before: int | None, most: int) -> Sequence[Act]:
+        """What operators did, the newest first, at most ``most`` and only what came before the act ``before``."""
+        query = select(ACTS).order_by(ACTS.c.act.desc()).limit(most)
+        if before is not None:
+            query = query.where(ACTS.c.act < before)
+        return [Act(**row._mapping) for row in await self.connection.execute(query)]
