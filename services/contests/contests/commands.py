@@ -1,24 +1,4 @@
-"""What contests does: one function a use case, and the task that keeps the lock.
-
-The refusals::
-
-    Problem
-    ├── ContestUnknown          404   no contest of that id takes or took lineups
-    ├── LineupMissing           404   the agent has no lineup there
-    ├── GameUnknown             404   the contest does not cover that game
-    ├── Unauthorized            401   no agent's key, or an unknown one
-    ├── LineupInvalid           422   every violation is listed
-    ├── ContestLocked           409   the lock instant has come
-    ├── IdempotencyKeyReused    409   the same key with another body
-    ├── NotYet                  409   the lock instant has not come
-    ├── ContestExists           409   an import would change a contest that has opened
-    ├── FileMalformed           422   nothing of the file is imported
-    ├── NothingToPlay           422   a week without covered games or without players
-    ├── RulesetUnknown          422
-    ├── ClockBackwards          409
-    ├── ClockNotReplay          409   only a replay's clock can be moved
-    └── Unavailable             503   an unknown key, and the registry does not answer
-"""
+"""What contests does: one function a use case, and the task that keeps the lock."""
 
 import hashlib
 import re
@@ -35,12 +15,25 @@ from common import events as ev
 from common.canonical import canonical_json, instant, sha256_hex
 from common.clock import ReplayClock
 from common.outbox import emit, emit_all
-from common.problems import IdempotencyKeyReused, NotFound, Problem, Unauthorized, Unavailable
+from common.problems import IdempotencyKeyReused, Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import Malformed
 from common.topology import AGENT_BY_KEY
 from contests import imports, rulesets
 from contests.domain import Judge, Lineup, LineupRefused, Ruleset, lock_instant
+from contests.problems import (
+    ClockBackwards,
+    ClockNotReplay,
+    ContestExists,
+    ContestLocked,
+    ContestUnknown,
+    FileMalformed,
+    GameUnknown,
+    LineupInvalid,
+    NothingToPlay,
+    NotYet,
+    RulesetUnknown,
+)
 from contests.store import Agent, Contest, Revision, Store
 
 T = TypeVar("T")
@@ -52,75 +45,6 @@ _MOST_JUDGES = 64
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 1.0
 LOCK = "the lock"
 """The name under which the task that keeps the lock is woken."""
-
-
-class ContestUnknown(NotFound):
-    code = "contest-unknown"
-    title = "There is no such contest"
-
-
-class LineupMissing(NotFound):
-    code = "lineup-missing"
-    title = "No lineup yet"
-
-
-class GameUnknown(NotFound):
-    code = "game-unknown"
-    title = "The contest does not cover that game"
-
-
-class LineupInvalid(Problem):
-    status = 422
-    code = "lineup-invalid"
-    title = "The lineup breaks the rules"
-
-
-class ContestLocked(Problem):
-    status = 409
-    code = "contest-locked"
-    title = "The contest is locked"
-
-
-class NotYet(Problem):
-    status = 409
-    code = "not-yet"
-    title = "The lock instant has not come"
-
-
-class ContestExists(Problem):
-    status = 409
-    code = "contest-exists"
-    title = "The contest has opened already"
-
-
-class FileMalformed(Problem):
-    status = 422
-    code = "file-malformed"
-    title = "The file cannot be imported"
-
-
-class NothingToPlay(Problem):
-    status = 422
-    code = "nothing-to-play"
-    title = "The week has nothing to play"
-
-
-class RulesetUnknown(Problem):
-    status = 422
-    code = "ruleset-unknown"
-    title = "There is no such ruleset"
-
-
-class ClockBackwards(Problem):
-    status = 409
-    code = "clock-backwards"
-    title = "The clock does not go backwards"
-
-
-class ClockNotReplay(Problem):
-    status = 409
-    code = "clock-not-replay"
-    title = "The clock cannot be moved"
 
 
 # --- agents -------------------------------------------------------------------------------------
