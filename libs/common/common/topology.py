@@ -61,7 +61,7 @@ DURABLES: tuple[Durable, ...] = (
     Durable("registry", "MODERATION", (ev.ReasoningJudged, ev.AgentNameJudged)),
     Durable("contests", "REGISTRY", _AGENT),
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
-    Durable("moderation", "REGISTRY", _AGENT),
+    Durable("moderation", "REGISTRY", (*_AGENT, ev.ModelMapped, ev.ReviewRequested)),
     Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
     Durable("moderation", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),

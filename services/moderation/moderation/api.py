@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from common.events import State
+from common.problems import NotFound
+from common.requests import json_body, parsed
 from common.service import Connection, operator_only
+from moderation import commands
+from moderation.domain import Judgement
 from moderation.store import Store
+
+LARGEST_BODY = 32 * 1024
+"""Bytes; the longest judgement allowed is a small part of it."""
 
 operator = APIRouter(prefix="/operator/api/v1/moderation", dependencies=[Depends(operator_only)])
 
@@ -35,26 +43,53 @@ class FindingView(BaseModel):
     end: int
 
 
-class WithheldView(BaseModel):
-    """A text that is not cleared."""
+class ItemView(BaseModel):
+    """A text of a locked lineup, or an agent's name (then without lineup and pointer), and its verdict.
 
-    contest: str
-    lineup_id: UUID
+    ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's; where a person judged after
+    it, ``judged_by`` says who. ``review_requested_at`` stands where the owner asked to look again and nobody has.
+    """
+
+    contest: str | None
+    lineup_id: UUID | None
     agent_id: UUID
-    revision: int
-    pointer: str
+    revision: int | None
+    pointer: str | None
     text: str
     text_hash: str
-    state: State
+    state: State | None
+    version: int
     findings: list[FindingView]
-    pipeline: str
-    judged_at: datetime
+    pipeline: str | None
+    judged_by: str | None
+    judged_at: datetime | None
+    review_requested_at: datetime | None
 
 
 class QueueView(BaseModel):
-    """Texts that are not cleared, newest verdict first."""
+    """What is not cleared: what owners ask to look at again first, then the newest verdict."""
 
-    items: list[WithheldView]
+    items: list[ItemView]
+
+
+class JudgementView(BaseModel):
+    """What a person judged: from ``was`` to ``state``, which made ``version`` of the verdict."""
+
+    pointer: str | None
+    text_hash: str
+    version: int
+    was: State
+    state: State
+    note: str
+    judged_by: str
+    judged_at: datetime
+
+
+class CaseView(BaseModel):
+    """Texts of a lineup, or an agent's name, with what people judged of them, oldest first."""
+
+    items: list[ItemView]
+    history: list[JudgementView]
 
 
 @operator.get("/backlog")
@@ -71,5 +106,42 @@ async def backlog(connection: Connection) -> BacklogView:
 
 @operator.get("/queue")
 async def queue(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> QueueView:
-    """Flagged and unchecked texts of final revisions, once their contest is locked."""
-    return QueueView(items=[WithheldView.model_validate(row) for row in await Store(connection).withheld(limit)])
+    """Flagged and unchecked texts of final revisions, once their contest is locked, and agents' names."""
+    return QueueView(items=[ItemView.model_validate(row) for row in await Store(connection).withheld(limit)])
+
+
+@operator.get("/lineups/{lineup_id}")
+async def lineup(lineup_id: UUID, connection: Connection) -> CaseView:
+    """All texts of a lineup's final revision, cleared ones too, once its contest is locked."""
+    store = Store(connection)
+    return _case(await store.lineup(lineup_id), await store.history(lineup_id=lineup_id))
+
+
+@operator.get("/agents/{agent_id}")
+async def agent(agent_id: UUID, connection: Connection) -> CaseView:
+    """An agent's name and its verdict."""
+    store = Store(connection)
+    return _case(await store.agent_name(agent_id), await store.history(agent_id=agent_id))
+
+
+@operator.post("/judgements", openapi_extra=json_body(Judgement))
+async def judge(wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection) -> CaseView:
+    """Clear or flag one text of a locked lineup, or an agent's name, by hand; at once public, or withdrawn.
+
+    409 ``judged-meanwhile`` where its verdict is no longer the one of ``version``.
+    """
+    store = Store(connection)
+    held = await commands.judge_by_hand(store, wanted)
+    if held.lineup_id is None:
+        return await agent(held.agent_id, connection)
+    case = await lineup(held.lineup_id, connection)
+    return CaseView(
+        items=[item for item in case.items if item.pointer == wanted.pointer],
+        history=[judgement for judgement in case.history if judgement.pointer == wanted.pointer],
+    )
+
+
+def _case(items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]]) -> CaseView:
+    if not items:
+        raise NotFound("There is no such agent, or no such lineup of a locked contest.")
+    return CaseView.model_validate({"items": items, "history": history})

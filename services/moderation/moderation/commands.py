@@ -13,10 +13,11 @@ from common.events import State
 from common.logs import logger
 from common.metrics import Metrics
 from common.outbox import emit_all
+from common.problems import NotFound, Problem
 from moderation import domain
-from moderation.domain import Verdict
+from moderation.domain import Judgement, Verdict
 from moderation.pipeline import Context, Detector, Pipeline
-from moderation.store import DueLineup, Store, WaitingText
+from moderation.store import DueLineup, Judged, Store, WaitingText
 
 TEXTS_AT_ONCE = 256
 NAMES_AT_ONCE = 256
@@ -24,6 +25,12 @@ MODELS_AT_ONCE = 256
 LINEUPS_AT_ONCE = 256
 SECONDS_AT_ONCE = 2.0
 """After this long a batch is written as far as it got: one slow text does not hold up what is judged already."""
+
+
+class JudgedMeanwhile(Problem):
+    status = 409
+    code = "judged-meanwhile"
+    title = "The verdict is not the one that you saw"
 
 
 async def keep(store: Store, event: ev.LineupSubmitted) -> None:
@@ -98,9 +105,40 @@ async def judge_models(store: Store, pipeline: Pipeline, metrics: Metrics) -> in
     return len(waiting)
 
 
-async def publish(store: Store) -> int:
-    """Tell what may be told of a batch of lineups, each at most once for the same state of things; how many."""
-    due = await store.due(LINEUPS_AT_ONCE)
+async def judge_by_hand(store: Store, wanted: Judgement) -> Judged:
+    """Keep and tell what a person says of a text of a final revision, after its lock, or of an agent's name.
+
+    Returns what was judged, as it was before.
+
+    It is told though the state stays what it was: whoever asked for a review hears that there was one. Words that
+    were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``.
+    """
+    held: Judged | None = None
+    if wanted.agent_id is not None:
+        held = await store.name(wanted.agent_id)
+    elif wanted.lineup_id is not None and wanted.pointer is not None:
+        held = await store.final_text(wanted.lineup_id, wanted.pointer)
+    if held is None:
+        raise NotFound("There is no such agent, or no such text of a lineup whose contest is locked.")
+    # A name that waits to be judged is not the name that the verdict of this version was about.
+    if held.version != wanted.version or held.state is None:
+        raise JudgedMeanwhile(
+            f"You saw version {wanted.version}, the verdict is at version {held.version}. Look again.",
+            version=held.version,
+            state=held.state,
+        )
+    await store.judged_by_hand(held, wanted.state, wanted.note, wanted.by)
+    if held.lineup_id is None:
+        named = ev.AgentNameJudged(agent_id=held.agent_id, agent_name=held.text, state=wanted.state)
+        await emit_all(store.connection, [(named, held.version + 1)])
+    else:
+        await publish(store, held.lineup_id)
+    return held
+
+
+async def publish(store: Store, lineup_id: UUID | None = None) -> int:
+    """Tell what may be told of a batch of lineups (or one), each once for the same state of things; how many."""
+    due = await store.due(LINEUPS_AT_ONCE, lineup_id)
     if not due:
         return 0
     told: list[tuple[ev.Event, int]] = []
@@ -125,7 +163,7 @@ def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event,
     events: list[tuple[ev.Event, int]] = []
     if news.states is not None:
         fields = tuple(ev.FieldState(pointer=pointer, state=state) for pointer, state in news.states.by_pointer.items())
-        events.append((ev.ReasoningJudged(**about, fields=fields), news.states.version))
+        events.append((ev.ReasoningJudged(**about, fields=fields, reasons=dict(news.reasons)), news.states.version))
     if news.words is not None:
         words = tuple(ev.Words(pointer=pointer, text=text) for pointer, text in news.words.by_pointer.items())
         events.append((ev.ReasoningReleased(**about, words=words), news.words.version))

@@ -43,3 +43,15 @@ async def agent(connection: AsyncConnection, event: ev.AgentState, envelope: ev.
     store = Store(connection)
     await store.agent(event.agent_id, event.agent_name, envelope.aggregateversion)
     await store.model(event.model)
+
+
+@HANDLERS.on(ev.ModelMapped)
+async def mapped(connection: AsyncConnection, event: ev.ModelMapped, envelope: ev.Envelope) -> None:
+    # Results are shown under the canonical label, which no agent may ever have written.
+    await Store(connection).model(event.canonical)
+
+
+@HANDLERS.on(ev.ReviewRequested)
+async def review(connection: AsyncConnection, event: ev.ReviewRequested, envelope: ev.Envelope) -> None:
+    about = event.agent_id if event.lineup_id is None else event.lineup_id
+    await Store(connection).review(about, event.pointers, event.requested_at, envelope.aggregateversion)

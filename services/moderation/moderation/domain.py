@@ -9,9 +9,12 @@ from their order, every order ends in the same words.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from common.events import State
 
@@ -37,12 +40,55 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
 
 
+BY_HAND = "operator"
+"""The reason for what a person flagged; what the person noted is for operators alone."""
+
+
+def reasons(state: State | None, detectors: Iterable[str], *, by_hand: bool) -> tuple[str, ...]:
+    """Why a text is flagged, as its owner may read it: names of detectors and never a word; else nothing."""
+    if state is not State.FLAGGED:
+        return ()
+    return (BY_HAND,) if by_hand else tuple(sorted(set(detectors)))
+
+
 @dataclass(frozen=True)
 class Text:
-    """One text field of a revision. ``state`` is ``None`` until the pipeline has been over it."""
+    """One text field of a revision. ``state`` is ``None`` until the pipeline has been over it.
+
+    ``version`` counts the verdicts on it: whoever judges it again says so even where the state stays.
+    """
 
     text: str
     state: State | None = None
+    reasons: tuple[str, ...] = ()
+    version: int = 0
+
+
+class Judgement(BaseModel):
+    """What a person says of one text of a locked lineup (``lineup_id``, ``pointer``) or of an agent's name
+    (``agent_id``).
+
+    ``version`` is that of the verdict that the person saw: a verdict that nobody saw is not overwritten. ``note``
+    says why and ``by`` who; both are for operators alone.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lineup_id: UUID | None = None
+    agent_id: UUID | None = None
+    pointer: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    version: Annotated[int, Field(ge=0)]
+    state: Literal[State.CLEARED, State.FLAGGED]
+    note: Annotated[str, Field(min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
+
+    @model_validator(mode="after")
+    def _about_one_thing(self) -> Judgement:
+        if (self.lineup_id is None) == (self.agent_id is None):
+            raise ValueError("give lineup_id for a text of a lineup, or agent_id for an agent's name")
+        if (self.lineup_id is None) != (self.pointer is None):
+            raise ValueError("give pointer with lineup_id, and with it alone")
+        return self
 
 
 @dataclass(frozen=True)
@@ -76,19 +122,21 @@ class Told(Generic[T]):
 class Publication:
     """What is to be told of a lineup now; ``said`` is what has been told after it.
 
-    ``states`` and ``words`` where they are news. Words are the cleared texts only, none where words that
-    were released are released no longer.
+    ``states`` and ``words`` where they are news; ``reasons`` of the flagged texts belong to the states. Words are
+    the cleared texts only, none where words that were released are released no longer.
     """
 
     revision: int
     said: Said
     states: Told[State] | None
     words: Told[str] | None
+    reasons: Mapping[str, tuple[str, ...]]
 
 
 def publication(lineup: Lineup) -> Publication | None:
     """What is to be told of a lineup, ``None`` while nothing may be told or nothing is new.
 
+    A new verdict is news even with the old state: whoever asked for a review hears that there was one.
     Versions grow by one with each event of the lineup, so that a reader can drop what is older.
     """
     if not lineup.locked or lineup.final is None:
@@ -98,14 +146,16 @@ def publication(lineup: Lineup) -> Publication | None:
         return None
     states: dict[str, State] = {}
     words: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for pointer, text in sorted(texts.items()):
         if text.state is None:
             return None
         states[pointer] = text.state
+        verdicts[pointer] = " ".join((text.state, str(text.version), *text.reasons))
         if text.state is State.CLEARED:
             words[pointer] = text.text
     said = lineup.said
-    judged = _digest(lineup.final, states)
+    judged = _digest(lineup.final, verdicts)
     released = _digest(lineup.final, words)
     tell_states = tell_words = None
     version = said.version
@@ -118,7 +168,8 @@ def publication(lineup: Lineup) -> Publication | None:
     if version == said.version:
         return None
     after = Said(version, judged, released if tell_words else said.released)
-    return Publication(lineup.final, after, tell_states, tell_words)
+    why = {pointer: text.reasons for pointer, text in sorted(texts.items()) if text.reasons}
+    return Publication(lineup.final, after, tell_states, tell_words, why)
 
 
 def text_hash(text: str) -> str:

@@ -1,24 +1,28 @@
 """Tables of moderation and every query on them.
 
 Each table is written by one stream's events, so that two consumers never wait for each other's rows;
-whoever needs rows of both ``finals`` and ``texts`` locks them in that order.
+whoever needs rows of both ``finals`` and ``texts`` locks them in that order. Nobody locks ``reviews``: which
+request a verdict answers stands beside the verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     DateTime,
+    Identity,
     Index,
     Integer,
     MetaData,
+    Select,
     Table,
     Text,
     Uuid,
@@ -27,6 +31,7 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    null,
     select,
     text,
     tuple_,
@@ -69,10 +74,17 @@ TEXTS = Table(
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
     Column("judged_at", DateTime(timezone=True)),
+    Column("version", Integer, nullable=False, server_default=text("0")),
+    Column("judged_by", Text),
+    Column("reviewed", Integer, nullable=False, server_default=text("0")),
     Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("state IS NULL")),
     Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
 )
-"""Every text of every revision, kept whether or not it is ever published (M5). ``state`` is null until judged."""
+"""Every text of every revision, kept whether or not it is ever published (M5). ``state`` is null until judged.
+
+``version`` counts the verdicts. ``findings`` and ``pipeline`` stay the pipeline's where a person judged last:
+then ``judged_by`` says who, and ``reviewed`` is the version of the owner's request that this answered.
+"""
 
 FINALS = Table(
     "finals",
@@ -98,9 +110,13 @@ AGENTS = Table(
     Column("state", Text),
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
+    Column("judged_at", DateTime(timezone=True)),
     Column("told_version", Integer, nullable=False, server_default=text("0")),
+    Column("judged_by", Text),
+    Column("reviewed", Integer, nullable=False, server_default=text("0")),
     Index("agents_waiting", "agent_id", postgresql_where=text("state IS NULL")),
 )
+"""Agents' names and their verdicts, which ``told_version`` counts; the rest as in ``texts``."""
 
 MODELS = Table(
     "models",
@@ -112,7 +128,38 @@ MODELS = Table(
     Column("judged_at", DateTime(timezone=True)),
     Index("models_waiting", "model", postgresql_where=text("state IS NULL")),
 )
-"""Every label of a model that any agent has ever claimed: past lineups keep theirs (A3)."""
+"""Every label of a model that any agent has ever claimed, for past lineups keep theirs (A3), and every label that
+such a one was mapped to."""
+
+REVIEWS = Table(
+    "reviews",
+    METADATA,
+    Column("about", Uuid, primary_key=True),
+    Column("pointers", JSONB, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("requested_at", DateTime(timezone=True), nullable=False),
+)
+"""The newest request of an owner to look again: at a lineup's texts, or (``about`` the agent) at its name."""
+
+JUDGEMENTS = Table(
+    "judgements",
+    METADATA,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("agent_id", Uuid, nullable=False),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
+    Column("pointer", Text),
+    Column("text_hash", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("was", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("judged_by", Text, nullable=False),
+    Column("judged_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index("judgements_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
+    Index("judgements_of_names", "agent_id", postgresql_where=text("lineup_id IS NULL")),
+)
+"""What people judged, never changed: of a lineup's text, or (``lineup_id`` null) of an agent's name."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +180,23 @@ class WaitingName:
     agent_id: UUID
     name: str
     told_version: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A text of a final revision or (``lineup_id`` is ``None``) an agent's name with its verdict, held for another.
+
+    ``review`` is the version of the owner's newest request to look again, 0 where there is none.
+    """
+
+    agent_id: UUID
+    text: str
+    state: State | None
+    version: int
+    review: int
+    lineup_id: UUID | None = None
+    revision: int | None = None
+    pointer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +278,15 @@ class Store:
         """A model's label; one that is not known yet waits to be judged."""
         await self.connection.execute(insert(MODELS).values(model=model).on_conflict_do_nothing())
 
+    async def review(self, about: UUID, pointers: Sequence[str], requested_at: datetime, version: int) -> None:
+        """An owner asks a person to look again; the newest request counts."""
+        values = {"pointers": list(pointers), "requested_at": requested_at, "version": version}
+        await self.connection.execute(
+            insert(REVIEWS)
+            .values(about=about, **values)
+            .on_conflict_do_update(index_elements=["about"], set_=values, where=REVIEWS.c.version < version)
+        )
+
     # --- judging ---
 
     async def waiting_texts(self, limit: int) -> Sequence[WaitingText]:
@@ -247,6 +320,7 @@ class Store:
                 findings=bindparam("new_findings"),
                 pipeline=pipeline,
                 judged_at=func.clock_timestamp(),
+                version=TEXTS.c.version + 1,
             )
         )
         rows = [
@@ -281,6 +355,8 @@ class Store:
                 state=str(verdict.state),
                 findings=[asdict(finding) for finding in verdict.findings],
                 pipeline=pipeline,
+                judged_at=func.clock_timestamp(),
+                judged_by=None,
                 told_version=waiting.told_version + 1,
             )
         )
@@ -318,10 +394,88 @@ class Store:
         ]
         await self.connection.execute(statement, rows)
 
+    # --- judging by hand ---
+
+    async def final_text(self, lineup_id: UUID, pointer: str) -> Judged | None:
+        """A text of the final revision of a lineup whose contest is locked, held with its lineup; else ``None``."""
+        final = (
+            select(FINALS.c.revision)
+            .join(CONTESTS, CONTESTS.c.contest == FINALS.c.contest)
+            .where(FINALS.c.lineup_id == lineup_id, CONTESTS.c.locked_at.is_not(None))
+            .with_for_update(of=FINALS)
+        )
+        revision = (await self.connection.execute(final)).scalar_one_or_none()
+        if revision is None:
+            return None
+        query = (
+            select(TEXTS.c.agent_id, TEXTS.c.text, TEXTS.c.state, TEXTS.c.version)
+            .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.revision == revision, TEXTS.c.pointer == pointer)
+            .with_for_update()
+        )
+        row = (await self.connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        review = await self._review(lineup_id, REVIEWS.c.pointers.has_key(pointer))
+        state = None if row.state is None else State(row.state)
+        return Judged(row.agent_id, row.text, state, row.version, review, lineup_id, revision, pointer)
+
+    async def name(self, agent_id: UUID) -> Judged | None:
+        """An agent's name, held; ``None`` for an agent that is not known."""
+        query = (
+            select(AGENTS.c.name, AGENTS.c.state, AGENTS.c.told_version)
+            .where(AGENTS.c.agent_id == agent_id)
+            .with_for_update()
+        )
+        row = (await self.connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        state = None if row.state is None else State(row.state)
+        return Judged(agent_id, row.name, state, row.told_version, await self._review(agent_id))
+
+    async def _review(self, about: UUID, *conditions: Any) -> int:
+        query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(REVIEWS.c.about == about, *conditions)
+        return int((await self.connection.execute(query)).scalar_one())
+
+    async def judged_by_hand(self, held: Judged, state: State, note: str, by: str) -> None:
+        """Keep what a person says of what :meth:`final_text` or :meth:`name` holds, with its history."""
+        verdict = {
+            "state": state.value,
+            "judged_by": by,
+            "judged_at": func.clock_timestamp(),
+            "reviewed": held.review,
+        }
+        version = held.version + 1
+        if held.lineup_id is None:
+            of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
+            await self.connection.execute(of_agent.values(**verdict, told_version=version))
+        else:
+            of_text = update(TEXTS).where(
+                TEXTS.c.lineup_id == held.lineup_id,
+                TEXTS.c.revision == held.revision,
+                TEXTS.c.pointer == held.pointer,
+            )
+            await self.connection.execute(of_text.values(**verdict, version=version))
+            of_lineup = update(FINALS).where(FINALS.c.lineup_id == held.lineup_id)
+            await self.connection.execute(of_lineup.values(stale=True))
+        await self.connection.execute(
+            insert(JUDGEMENTS).values(
+                agent_id=held.agent_id,
+                lineup_id=held.lineup_id,
+                revision=held.revision,
+                pointer=held.pointer,
+                text_hash=domain.text_hash(held.text),
+                version=version,
+                was=str(held.state),
+                state=state.value,
+                note=note,
+                judged_by=by,
+            )
+        )
+
     # --- telling ---
 
-    async def due(self, limit: int) -> Sequence[DueLineup]:
-        """Stale lineups of locked contests whose final revision is judged whole; no other copy gets them."""
+    async def due(self, limit: int, lineup_id: UUID | None = None) -> Sequence[DueLineup]:
+        """Stale lineups (or one) of locked contests whose final revision is judged whole; no other copy gets them."""
         of_final = and_(TEXTS.c.lineup_id == FINALS.c.lineup_id, TEXTS.c.revision == FINALS.c.revision)
         query = (
             select(FINALS)
@@ -331,6 +485,7 @@ class Store:
                 CONTESTS.c.locked_at.is_not(None),
                 exists().where(of_final),
                 ~exists().where(of_final, TEXTS.c.state.is_(None)),
+                *([] if lineup_id is None else [FINALS.c.lineup_id == lineup_id]),
             )
             .order_by(FINALS.c.contest, FINALS.c.lineup_id)
             .limit(limit)
@@ -340,12 +495,23 @@ class Store:
         wanted = [(final.lineup_id, final.revision) for final in finals]
         texts: dict[UUID, dict[str, domain.Text]] = {final.lineup_id: {} for final in finals}
         query_texts = (
-            select(TEXTS.c.lineup_id, TEXTS.c.pointer, TEXTS.c.text, TEXTS.c.state)
+            select(
+                TEXTS.c.lineup_id,
+                TEXTS.c.pointer,
+                TEXTS.c.text,
+                TEXTS.c.state,
+                TEXTS.c.findings,
+                TEXTS.c.judged_by,
+                TEXTS.c.version,
+            )
             .where(tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_(wanted))
             .with_for_update()
         )
         for row in (await self.connection.execute(query_texts)).all() if wanted else ():
-            texts[row.lineup_id][row.pointer] = domain.Text(row.text, None if row.state is None else State(row.state))
+            state = None if row.state is None else State(row.state)
+            found = (finding["detector"] for finding in row.findings)
+            why = domain.reasons(state, found, by_hand=row.judged_by is not None)
+            texts[row.lineup_id][row.pointer] = domain.Text(row.text, state, why, row.version)
         return [
             DueLineup(
                 final.lineup_id,
@@ -398,25 +564,87 @@ class Store:
         return Backlog(texts, float(oldest), names, models)
 
     async def withheld(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Texts that are not cleared, newest verdict first: of final revisions of locked contests alone (C8)."""
-        query = (
-            select(
-                TEXTS.c.contest,
-                TEXTS.c.lineup_id,
-                TEXTS.c.agent_id,
-                TEXTS.c.revision,
-                TEXTS.c.pointer,
-                TEXTS.c.text,
-                TEXTS.c.text_hash,
-                TEXTS.c.state,
-                TEXTS.c.findings,
-                TEXTS.c.pipeline,
-                TEXTS.c.judged_at,
+        """What is not cleared: texts of final revisions of locked contests alone (C8), and agents' names.
+
+        Those that an owner asked to look at again come first, the oldest request first; then the newest verdict.
+        """
+        rows: list[dict[str, Any]] = []
+        for query, table in ((_texts(), TEXTS), (_names(), AGENTS)):
+            withheld = query.where(table.c.state != State.CLEARED.value).order_by(
+                REVIEWS.c.requested_at.asc().nulls_last(), table.c.judged_at.desc().nulls_last()
             )
-            .join(FINALS, and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision))
-            .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
-            .where(TEXTS.c.state != State.CLEARED.value, CONTESTS.c.locked_at.is_not(None))
-            .order_by(TEXTS.c.judged_at.desc(), TEXTS.c.lineup_id, TEXTS.c.pointer)
-            .limit(limit)
-        )
+            rows += await self._rows(withheld.limit(limit))
+        never = datetime.max.replace(tzinfo=UTC)
+        rows.sort(key=lambda row: (row["agent_id"], row["pointer"] or ""))
+        rows.sort(key=lambda row: row["judged_at"] or datetime.min.replace(tzinfo=UTC), reverse=True)
+        rows.sort(key=lambda row: row["review_requested_at"] or never)
+        return rows[:limit]
+
+    async def lineup(self, lineup_id: UUID) -> Sequence[Mapping[str, Any]]:
+        """All texts of a lineup's final revision, none before its contest is locked."""
+        return await self._rows(_texts().where(TEXTS.c.lineup_id == lineup_id).order_by(TEXTS.c.pointer))
+
+    async def agent_name(self, agent_id: UUID) -> Sequence[Mapping[str, Any]]:
+        """An agent's name, in the form of :meth:`lineup`."""
+        return await self._rows(_names().where(AGENTS.c.agent_id == agent_id))
+
+    async def history(
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """What people judged of a lineup's texts or of an agent's name, oldest first."""
+        of_name = and_(JUDGEMENTS.c.agent_id == agent_id, JUDGEMENTS.c.lineup_id.is_(None))
+        query = select(JUDGEMENTS).where(of_name if lineup_id is None else JUDGEMENTS.c.lineup_id == lineup_id)
+        return await self._rows(query.order_by(JUDGEMENTS.c.position))
+
+    async def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [dict(row) for row in (await self.connection.execute(query)).mappings()]
+
+
+def _texts() -> Select[Any]:
+    asked = and_(
+        REVIEWS.c.about == TEXTS.c.lineup_id,
+        REVIEWS.c.pointers.has_key(TEXTS.c.pointer),
+        REVIEWS.c.version > TEXTS.c.reviewed,
+    )
+    return (
+        select(
+            TEXTS.c.contest,
+            TEXTS.c.lineup_id,
+            TEXTS.c.agent_id,
+            TEXTS.c.revision,
+            TEXTS.c.pointer,
+            TEXTS.c.text,
+            TEXTS.c.text_hash,
+            TEXTS.c.state,
+            TEXTS.c.version,
+            TEXTS.c.findings,
+            TEXTS.c.pipeline,
+            TEXTS.c.judged_by,
+            TEXTS.c.judged_at,
+            REVIEWS.c.requested_at.label("review_requested_at"),
+        )
+        .join(FINALS, and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision))
+        .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+        .outerjoin(REVIEWS, asked)
+        .where(CONTESTS.c.locked_at.is_not(None))
+    )
+
+
+def _names() -> Select[Any]:
+    asked = and_(REVIEWS.c.about == AGENTS.c.agent_id, REVIEWS.c.version > AGENTS.c.reviewed)
+    return select(
+        null().label("contest"),
+        null().label("lineup_id"),
+        AGENTS.c.agent_id,
+        null().label("revision"),
+        null().label("pointer"),
+        AGENTS.c.name.label("text"),
+        func.encode(func.sha256(func.convert_to(AGENTS.c.name, "UTF8")), "hex").label("text_hash"),
+        AGENTS.c.state,
+        AGENTS.c.told_version.label("version"),
+        AGENTS.c.findings,
+        AGENTS.c.pipeline,
+        AGENTS.c.judged_by,
+        AGENTS.c.judged_at,
+        REVIEWS.c.requested_at.label("review_requested_at"),
+    ).outerjoin(REVIEWS, asked)
