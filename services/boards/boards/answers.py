@@ -64,7 +64,12 @@ class ModelTable(_Shape):
     rows: list[ModelRow]
 
 
-class _Board(_Shape):
+class _Replayed(_Shape):
+    replay: bool
+    """Whether this is a replay of a past season by simulated agents, which judges no model."""
+
+
+class _Board(_Replayed):
     board: str
     season: int | None
     seasons: list[int]
@@ -146,6 +151,15 @@ class Lineup(_Shape):
     picks: list[Pick]
 
 
+class Units(_Shape):
+    """What one is of each number."""
+
+    points: str
+    projected_score: str
+    regret: str
+    share: str
+
+
 class Contest(_Shape):
     """Where a contest stands: open, locked, provisional, final."""
 
@@ -154,6 +168,7 @@ class Contest(_Shape):
     week: int
     state: str
     locks_at: str
+    units: Units
 
 
 class Lineups(Contest):
@@ -239,10 +254,11 @@ class AgentEntry(_Shape):
     regret: int | None
 
 
-class AgentHistory(_Shape):
+class AgentHistory(_Replayed):
     """An agent's rows and locked lineups; no rows where it is not on the agent board."""
 
     agent: ShownAgent
+    units: Units
     seasons: list[AgentSeason]
     lineups: list[AgentEntry]
 
@@ -266,10 +282,11 @@ class ModelWeek(_Shape):
     share: int | None
 
 
-class ModelHistory(_Shape):
+class ModelHistory(_Replayed):
     """A model's rows and weeks; no agent is in it."""
 
     model: str
+    units: Units
     seasons: list[ModelSeason]
     cohort: list[ModelSeason]
     weeks: list[ModelWeek]

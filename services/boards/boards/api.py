@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 
 from boards import answers, commands, documents, views
 from boards.domain import Kind
@@ -33,7 +34,7 @@ async def models(
     """The model board; the control cohort is a table of its own."""
     chosen = views.metric_named(metric)
     made = await boards_of(runtime).get(Store(connection), Kind.MODEL, chosen, season)
-    return JSONResponse(documents.board_document(made))
+    return JSONResponse({"replay": runtime.clock.replay, **documents.board_document(made)})
 
 
 @router.get("/boards/agents", response_model=answers.AgentBoard)
@@ -43,21 +44,21 @@ async def agents(
     """The agent board: claimed agents by name."""
     chosen = views.metric_named(metric)
     made = await boards_of(runtime).get(Store(connection), Kind.AGENT, chosen, season)
-    return JSONResponse(documents.board_document(made))
+    return JSONResponse({"replay": runtime.clock.replay, **documents.board_document(made)})
 
 
 @router.get("/models/{model:path}", response_model=answers.ModelHistory)
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """A model's rows and weeks."""
     history = await views.model(Store(connection), model, boards_of(runtime))
-    return JSONResponse(documents.model_history_document(history))
+    return JSONResponse({"replay": runtime.clock.replay, **documents.model_history_document(history)})
 
 
 @router.get("/agents/{name:path}", response_model=answers.AgentHistory)
 async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """An agent's rows and locked lineups."""
     history = await views.agent(Store(connection), name, boards_of(runtime))
-    return JSONResponse(documents.agent_history_document(history))
+    return JSONResponse({"replay": runtime.clock.replay, **documents.agent_history_document(history)})
 
 
 @router.get("/contests/{contest}/lineups", response_model=answers.Lineups)
@@ -76,6 +77,16 @@ async def results(contest: str, connection: Connection) -> JSONResponse:
 async def optimal(contest: str, connection: Connection) -> JSONResponse:
     """The hindsight-optimal lineup of a settled contest."""
     return JSONResponse(documents.optimal_document(*await views.optimal(Store(connection), contest)))
+
+
+def _answer_heads() -> None:
+    """Let what can be got be asked for its head too; the document of the API names the one alone."""
+    for route in [route for route in router.routes if isinstance(route, APIRoute)]:
+        path = route.path.removeprefix(router.prefix)
+        router.add_api_route(path, route.endpoint, methods=["HEAD"], response_model=None, include_in_schema=False)
+
+
+_answer_heads()
 
 
 @operator.get("/digest")

@@ -23,6 +23,13 @@ from boards.views import (
 from common.canonical import canonical_json, instant, sha256_hex
 
 UNITS = {Metric.POINTS: "hundredths of a point", Metric.SHARE: "millionths of the optimum"}
+UNITS_OF = {
+    "points": UNITS[Metric.POINTS],
+    "projected_score": UNITS[Metric.POINTS],
+    "regret": UNITS[Metric.POINTS],
+    "share": UNITS[Metric.SHARE],
+}
+"""Stated in each document that holds such numbers: they are not the units in which a lineup is submitted."""
 
 
 def row_document(row: Row, rank: int | None = None, **more: Any) -> dict[str, Any]:
@@ -59,7 +66,10 @@ def table_document(table: Table, models: Mapping[str, str] | None = None) -> dic
 
 
 def board_document(made: Board) -> dict[str, Any]:
-    """The model board, with the control cohort as a table of its own, or the agent board."""
+    """The model board, with the control cohort as a table of its own, or the agent board.
+
+    The API's answer says besides whether it is a ``replay``; the digest, which is of results alone, does not.
+    """
     on_models = made.kind is Kind.MODEL
     return {
         "board": "models" if on_models else "agents",
@@ -98,6 +108,7 @@ def contest_document(contest: Contest) -> dict[str, Any]:
         "week": contest.week,
         "state": contest.state.value,
         "locks_at": instant(contest.locks_at),
+        "units": UNITS_OF,
     }
 
 
@@ -181,6 +192,7 @@ def agent_history_document(history: AgentHistory) -> dict[str, Any]:
     models = {entry.model for entry in history.entries}
     return {
         "agent": {**agent_document(card), "model": history.model, "models": sorted(models)},
+        "units": UNITS_OF,
         "seasons": _rows(history.rows),
         "lineups": [
             {
@@ -202,6 +214,7 @@ def model_history_document(history: ModelHistory) -> dict[str, Any]:
     """A model's rows and weeks; no agent is named in it."""
     return {
         "model": history.model,
+        "units": UNITS_OF,
         "seasons": _rows(history.rows),
         "cohort": _rows(history.cohort_rows),
         "weeks": [

@@ -21,11 +21,25 @@ from starlette.staticfiles import StaticFiles
 
 from boards import coverage, plot, views
 from boards.api import MetricName, Season, boards_of
-from boards.domain import Kind, Metric, Row, Withheld, is_handle
+from boards.domain import (
+    COHORT,
+    FEW_WEEKS,
+    HOUSE,
+    NO_INTERVAL_YET,
+    OVERLAPS_LEADER,
+    REFERENCE,
+    SMALL_SAMPLE,
+    Kind,
+    Metric,
+    Row,
+    Withheld,
+    is_handle,
+)
+from boards.draw import LEAST_WEEKS
 from boards.method import METHOD
 from boards.store import Store
 from common.points import as_points
-from common.service import Connection, RuntimeOf
+from common.service import Connection, Runtime, RuntimeOf
 
 LINEUPS_A_PAGE = 25
 ROWS_A_PAGE = 50
@@ -45,6 +59,16 @@ WHY_WITHHELD = {
     Withheld.FLAGGED: "moderation flagged this text",
     Withheld.NOT_CHECKED: "moderation has not cleared this text yet",
 }
+
+MARKS = {
+    OVERLAPS_LEADER: "this interval and that of the first row overlap, so the two cannot be told apart",
+    HOUSE: "run by MAFL itself",
+    COHORT: "in the control cohort: agents alike in everything but the model",
+    REFERENCE: "a fixed strategy and no model, to read the other means against",
+    SMALL_SAMPLE: f"fewer than {FEW_WEEKS} settled weeks, so the interval is much too narrow",
+    NO_INTERVAL_YET: f"fewer than {LEAST_WEEKS} settled weeks: no mean and no interval",
+}
+"""What each mark says, in the order of a legend."""
 
 STATISTICS = {
     "pass_yds": "Passing yards",
@@ -174,6 +198,7 @@ _TEMPLATES.globals.update(
     scale_of=plot.scale_of,
     method=METHOD,
     why_withheld=WHY_WITHHELD,
+    meaning=MARKS,
     static_version=_version_of_static(),
     POINTS=Metric.POINTS,
     SHARE=Metric.SHARE,
@@ -204,8 +229,9 @@ def _shown(made: views.Board, page: int) -> _Shown:
     return _Shown.of(len(made.table.rows), page, ROWS_A_PAGE)
 
 
-def _render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    return HTMLResponse(_TEMPLATES.get_template(template).render(**context), status, HEADERS)
+def _render(runtime: Runtime, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    page = _TEMPLATES.get_template(template).render(replay=runtime.clock.replay, **context)
+    return HTMLResponse(page, status, HEADERS)
 
 
 Answer = Callable[[Request, Any], Awaitable[Response]]
@@ -225,7 +251,13 @@ def _explained(plain: Any) -> Answer:
         kept = {
             name: value for name, value in response.headers.items() if name not in ("content-length", "content-type")
         }
-        page = _render("problem.html", response.status_code, here="", problem=json.loads(bytes(response.body)))
+        page = _render(
+            request.app.state.runtime,
+            "problem.html",
+            response.status_code,
+            here="",
+            problem=json.loads(bytes(response.body)),
+        )
         page.headers.update(kept)
         return page
 
@@ -252,10 +284,12 @@ async def front(connection: Connection, runtime: RuntimeOf) -> Response:
     agents = await boards_of(runtime).get(store, Kind.AGENT, Metric.POINTS, None)
     contests = await views.contests(store)
     return _render(
+        runtime,
         "front.html",
         here="/",
         models=models,
         agents=agents,
+        settled_season=await store.last_settled_season() if not models.contests else None,
         week=_week_now(contests),
         now=await runtime.clock.now(connection),
         metric=Metric.POINTS,
@@ -275,7 +309,7 @@ def _week_now(contests: list[views.Contest]) -> views.Contest | None:
 async def contests(connection: Connection, runtime: RuntimeOf) -> Response:
     """Every contest, newest first."""
     found = await views.contests(Store(connection))
-    return _render("contests.html", here="/contests", contests=found, now=await runtime.clock.now(connection))
+    return _render(runtime, "contests.html", here="/contests", contests=found, now=await runtime.clock.now(connection))
 
 
 @_page("/contests/{contest}")
@@ -286,6 +320,7 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
     if found.state is views.State.OPEN:
         now = await runtime.clock.now(connection)
         return _render(
+            runtime,
             "contest_open.html",
             here="/contests",
             contest=found,
@@ -295,6 +330,7 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
         )
     results = await views.results(store, contest)
     return _render(
+        runtime,
         "contest.html",
         here="/contests",
         results=results,
@@ -310,7 +346,7 @@ async def models(
     """The control cohort first, all models below."""
     chosen = views.metric_named(metric)
     made = await boards_of(runtime).get(Store(connection), Kind.MODEL, chosen, season)
-    return _render("models.html", here="/models", board=made, metric=chosen, shown=_shown(made, page))
+    return _render(runtime, "models.html", here="/models", board=made, metric=chosen, shown=_shown(made, page))
 
 
 @_page("/models/{model:path}")
@@ -319,7 +355,7 @@ async def model(model: str, connection: Connection, runtime: RuntimeOf) -> Respo
     history = await views.model(Store(connection), model, boards_of(runtime))
     if history.model != unicodedata.normalize("NFC", model):
         return RedirectResponse(at("/models/", history.model), 302, HEADERS)
-    return _render("model.html", here="/models", history=history, chart=_chart_of_model(history))
+    return _render(runtime, "model.html", here="/models", history=history, chart=_chart_of_model(history))
 
 
 @_page("/agents")
@@ -329,7 +365,7 @@ async def agents(
     """The agent board."""
     chosen = views.metric_named(metric)
     made = await boards_of(runtime).get(Store(connection), Kind.AGENT, chosen, season)
-    return _render("agents.html", here="/agents", board=made, metric=chosen, shown=_shown(made, page))
+    return _render(runtime, "agents.html", here="/agents", board=made, metric=chosen, shown=_shown(made, page))
 
 
 @_page("/agents/{name:path}")
@@ -338,21 +374,21 @@ async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> Respon
     history = await views.agent(Store(connection), name, boards_of(runtime))
     if history.card.shown != name and is_handle(name):
         return RedirectResponse(at("/agents/", history.card.shown), 302, HEADERS)
-    return _render("agent.html", here="/agents", history=history, chart=_chart_of_agent(history))
+    return _render(runtime, "agent.html", here="/agents", history=history, chart=_chart_of_agent(history))
 
 
 @_page("/method")
-async def method() -> Response:
+async def method(runtime: RuntimeOf) -> Response:
     """What the numbers mean."""
     return _render(
-        "method.html", here="/method", coverage=coverage.committed(), trials=coverage.TRIALS, vectors=_VECTORS
+        runtime, "method.html", here="/method", coverage=coverage.committed(), trials=coverage.TRIALS, vectors=_VECTORS
     )
 
 
 @_page("/rules")
-async def rules(connection: Connection) -> Response:
+async def rules(connection: Connection, runtime: RuntimeOf) -> Response:
     """Roster, cap and scoring of the newest contest, from that contest's own data."""
-    return _render("rules.html", here="/rules", rules=await Store(connection).rules())
+    return _render(runtime, "rules.html", here="/rules", rules=await Store(connection).rules())
 
 
 # --- charts of weeks ------------------------------------------------------------------------------

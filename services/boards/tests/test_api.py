@@ -435,3 +435,61 @@ async def test_provisional_scores_come_in_parts_in_any_order(start: Start, scrip
         found = {lineup["agent"]["name"]: lineup["points"] for lineup in results["lineups"]}
         assert found == {agent.name: week.points(agent) * 2 // 10 for agent in agents}
         assert results["players"][0]["points"] is not None
+
+
+@pytest.mark.rule("A5", "A10", "M2")
+async def test_a_claim_and_a_release_are_seen_at_once_on_board_contest_and_agent_pages(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    """Over the bus, as the registry tells it; the pages had been asked for before, so nothing may be kept."""
+    alice, bob, week = script.Agent("alice", "m", claimed=False), script.Agent("bob", "m"), script.Week(1)
+    neutral, words = handle(alice.id), "alice says at /thesis"
+    async with start("boards") as service:
+        await tell(service, [*registered([alice, bob]), *week.told([alice, bob])])
+
+        async def pages():
+            paths = ("/agents", "/contests/2017-W01", f"/agents/{neutral}", "/agents/alice", "/models/m", "/")
+            return {path: await service.client.get(path) for path in paths}
+
+        def neutral_everywhere(found):
+            for path, answer in found.items():
+                assert "alice" not in answer.text.replace("/agents/alice", ""), path
+            assert [row["name"] for row in board["rows"]] == ["bob"]
+            assert neutral in found["/contests/2017-W01"].text
+            assert found[f"/agents/{neutral}"].status_code == 200
+            assert found["/agents/alice"].status_code == 404
+
+        board = await get(service, "/api/v1/boards/agents")
+        neutral_everywhere(await pages())
+
+        await service.publish(alice.state(ev.AgentClaimed, claimed=True), 2)
+        await service.settle()
+        board, found = await get(service, "/api/v1/boards/agents"), await pages()
+        assert {row["name"] for row in board["rows"]} == {"alice", "bob"}
+        assert 'title="agent:alice"' in found["/agents"].text
+        assert words in found["/contests/2017-W01"].text
+        assert neutral not in found["/contests/2017-W01"].text
+        assert found[f"/agents/{neutral}"].headers["location"] == "/agents/alice"
+        assert found["/agents/alice"].status_code == 200
+        assert (await get(service, "/api/v1/agents/alice"))["seasons"] != []
+
+        await service.publish(alice.state(ev.AgentReleased, claimed=False), 3)
+        await service.settle()
+        board = await get(service, "/api/v1/boards/agents")
+        neutral_everywhere(await pages())
+
+
+async def test_the_api_is_described_under_its_version_alone_and_answers_heads(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    agents = [script.Agent("alice", "m")]
+    async with start("boards") as service:
+        await tell(service, registered(agents) + weeks_of(script, agents, (1, 2)))
+        assert (await get(service, "/openapi.json", 404))["status"] == 404
+        for path in ("boards/models", "boards/agents", "models/m", "agents/alice", "contests/2017-W01/results"):
+            head = await service.client.head(f"/api/v1/{path}")
+            assert (head.status_code, head.headers["content-type"]) == (200, "application/json")
+            assert head.content == b""
+        assert (await service.client.head("/api/v1/agents/nobody")).status_code == 404
+        units = (await get(service, "/api/v1/contests/2017-W01/lineups"))["units"]
+        assert units["projected_score"] == "hundredths of a point"

@@ -214,6 +214,124 @@ async def test_an_error_of_ours_is_a_page_with_a_reference_and_no_detail(
         assert "secret" not in answer.text
 
 
+REPLAY = "This is a replay of a past season, played by simulated agents. It judges no model."
+UNSEEN = "football that no model has seen"
+
+
+@pytest.mark.parametrize("clock", ["replay", "system"])
+async def test_a_replay_says_on_every_page_and_board_that_it_judges_no_model(
+    start: Start, script: ModuleType, tell: Tell, clock: str
+) -> None:
+    agent = script.Agent("alice", "m")
+    async with start("boards", clock=clock) as service:
+        await tell(service, [*agent.told(), *script.Week(1).told([agent]), (script.Week(2).opened(), 1)])
+        paths = (*PAGES, "/contests/2017-W01", "/contests/2017-W02", "/agents/alice", "/models/m", "/agents/nobody")
+        for path in paths:
+            page = checked(await service.client.get(path, headers={"Accept": "text/html"}))
+            assert (page.count(REPLAY), page.count(UNSEEN)) == ((1, 0) if clock == "replay" else (0, 1)), path
+        for path in ("boards/models", "boards/agents", "models/m", "agents/alice"):
+            assert (await service.client.get(f"/api/v1/{path}")).json()["replay"] is (clock == "replay"), path
+
+
+def _legends(page):
+    """What the legends of a page explain, one set a legend."""
+    found = re.findall(r'<ul class="legend".*?</ul>', page, re.DOTALL)
+    return [set(re.findall(r'title="[^"]+">([^<]+)</span>', legend)) for legend in found]
+
+
+@pytest.mark.rule("B5", "B8")
+async def test_each_table_explains_the_marks_that_stand_in_it_and_no_others(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    agents = [
+        script.Agent("alice", "m", skill=10_100),
+        script.Agent("bob", "m"),
+        script.Agent("house", "n", marks=script.COHORT),
+        script.Agent("greedy", "reference/price-greedy", marks=script.REFERENCE, skill=1_000),
+    ]
+    async with start("boards") as service:
+        await tell(service, [pair for agent in agents for pair in agent.told()])
+        for number in (1, 2):
+            await tell(service, script.Week(number).told(agents, words=False))
+        for path in ("/models", "/agents", "/"):
+            page = checked(await service.client.get(path))
+            tables = re.findall(r'<div class="board.*?</div>', page, re.DOTALL)
+            assert tables
+            for table in tables:
+                body = table[table.index("<tbody") : table.index("</tbody>")]
+                marks = set(re.findall(r'<span class="mark [^>]*title="[^"]+">([^<]+)</span>', body))
+                assert _legends(table) == ([marks] if marks else []), path
+        contest = _legends(checked(await service.client.get("/contests/2017-W01")))
+        assert contest == [{"HOUSE", "cohort", "reference"}]
+        assert _legends(checked(await service.client.get("/agents/greedy")))[0] >= {"HOUSE", "reference"}
+        assert "small sample" in _legends(checked(await service.client.get("/models/n")))[0]
+
+
+@pytest.mark.rule("B8")
+async def test_the_first_row_looks_like_a_winner_only_when_the_board_names_one(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    best, other = script.Agent("best", "strong", skill=15_000), script.Agent("other", "weak", skill=5_000)
+    async with start("boards") as service:
+        await tell(service, [*best.told(), *other.told()])
+        for number in (1, 2, 3):
+            await tell(service, script.Week(number).told([best, other], words=False))
+        for path in ("/", "/models", "/agents"):
+            page = (await service.client.get(path)).text
+            assert 'class="winner"' not in page, path
+            assert 'class="board won"' not in page, path
+        await tell(service, script.Week(4).told([best, other], words=False))
+        for path in ("/", "/models", "/agents"):
+            page = (await service.client.get(path)).text
+            row = re.search(r'<tr role="row" class="winner">.*?</tr>', page, re.DOTALL)
+            assert row is not None, path
+            assert ("best" if path == "/agents" else "strong") in row.group(), path
+        assert "<h1><bdi>strong leads</bdi>.</h1>" in (await service.client.get("/")).text
+
+
+@pytest.mark.rule("B8")
+async def test_a_verdict_does_not_take_a_fixed_strategy_for_a_model(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    greedy = script.Agent("greedy", "reference/price-greedy", marks=script.REFERENCE, skill=11_000)
+    close, far = script.Agent("close", "close"), script.Agent("far", "far", skill=2_000)
+    async with start("boards") as service:
+        await tell(service, [pair for agent in (greedy, close, far) for pair in agent.told()])
+
+        async def verdict():
+            return (await service.client.get("/api/v1/boards/models")).json()["verdict"]
+
+        for number in (1, 2, 3, 4):
+            await tell(service, script.Week(number).told([greedy, far], words=False))
+        assert await verdict() == (
+            "A fixed strategy leads: No other row's interval reaches that of reference/price-greedy."
+        )
+        assert "<h1><bdi>A fixed strategy leads</bdi>.</h1>" in (await service.client.get("/")).text
+        for number in (5, 6):
+            await tell(service, script.Week(number).told([greedy, close], words=False))
+        assert await verdict() == (
+            "No winner: A fixed strategy, reference/price-greedy, has the highest mean, "
+            "but the interval of 1 of the 2 other rows overlaps its own."
+        )
+
+
+async def test_a_season_with_nothing_settled_leads_to_the_last_one_that_is(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    agent = script.Agent("alice", "m")
+    async with start("boards") as service:
+        await tell(service, [*agent.told(), *script.Week(1).told([agent], words=False)])
+        assert "is settled:" not in checked(await service.client.get("/"))
+        await tell(service, [(script.Week(1, season=2020).opened(), 1)])
+        page = checked(await service.client.get("/"))
+        assert "Season 2020 · 0 settled weeks" in page
+        for path in ("/models?season=2017", "/agents?season=2017"):
+            assert "Season 2017 is settled" in page
+            assert f'href="{path}"' in page
+            assert "alice" in (await service.client.get("/agents?season=2017")).text
+            assert (await service.client.get(path)).status_code == 200
+
+
 def test_ticks_are_round_and_inside_the_scale() -> None:
     scale = Scale(9_700.0, 14_400.0)
     assert [tick.value for tick in scale.ticks()] == [10_000, 11_000, 12_000, 13_000, 14_000]
