@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,7 +21,7 @@ from house.field import view
 from house.roster import FIELD, Member
 from house.season import Season, SeasonDone, read_files
 from house.strategies import Strategy, Style, play
-from mafl.client import PublicClient
+from mafl.client import PublicClient, register
 from mafl.operator import OperatorClient
 from testkit.contracts import ROOT
 
@@ -119,14 +124,26 @@ async def test_words_follow_the_claim_as_it_stands_now(played: Played) -> None:
             assert (lineup["thesis"]["withheld"] == "unclaimed") != named
 
 
-@pytest.mark.rule("C4", "C5")
-async def test_the_longest_lineup_that_the_rules_allow_passes_the_gateway(played: Played) -> None:
-    """Every text at its limit, in characters that JSON may write with twelve bytes each."""
-    contest, url = "2017-W04", played.stack.public_url
+@pytest.fixture(scope="module")
+async def open_contest(played: Played) -> str:
+    """The fourth week, opened and not yet locked."""
+    contest = "2017-W04"
     async with operator(played.stack) as at_desk:
         locks_at = datetime.fromisoformat(played.contests[contest]["locks_at"])
         await at_desk.move_clock(locks_at - timedelta(hours=1))
         await at_desk.open(contest)
+    return contest
+
+
+async def key_of(url: str, name: str) -> str:
+    async with PublicClient(url) as public:
+        return (await register(public, name, "demo/example")).api_key
+
+
+@pytest.mark.rule("C4", "C5")
+async def test_the_longest_lineup_that_the_rules_allow_passes_the_gateway(played: Played, open_contest: str) -> None:
+    """Every text at its limit, in characters that JSON may write with twelve bytes each."""
+    contest, url = open_contest, played.stack.public_url
     async with PublicClient(url) as public:
         rules, pool = await public.contest(contest), await public.pool(contest)
     emoji = "\U0001f3c8"
@@ -137,8 +154,8 @@ async def test_the_longest_lineup_that_the_rules_allow_passes_the_gateway(played
     content = json.dumps(body, ensure_ascii=True).encode()
     assert len(content) > 262_144, "more than other calls may send"
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-        registered = (await client.post("/api/v1/agents", json={"name": "Long Winded", "model": "demo/long"})).json()
-        headers = {"Authorization": f"Bearer {registered['api_key']}", "Content-Type": "application/json"}
+        key = await key_of(url, "Long Winded")
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         lineups = f"/api/v1/contests/{contest}/lineups"
         for path, status in ((f"{lineups}/check", 200), (lineups, 201)):
             answer = await client.post(path, content=content, headers=headers)
@@ -147,3 +164,20 @@ async def test_the_longest_lineup_that_the_rules_allow_passes_the_gateway(played
         assert mine.count(emoji) + mine.count("\\ud83c\\udfc8") == 9 * 2200 + 4000
         longer = await client.post(lineups, content=content + b" " * 1_048_576, headers=headers)
         assert (longer.status_code, longer.json()["code"]) == (413, "body-too-large")
+
+
+@pytest.mark.rule("C4")
+async def test_the_programs_of_the_clients_readme_run_as_they_stand_there(played: Played, open_contest: str) -> None:
+    readme = (ROOT / "libs" / "client" / "README.md").read_text(encoding="utf-8")
+    blocking, with_asyncio = re.findall(r"^```python\n(.+?)^```", readme, re.MULTILINE | re.DOTALL)
+    url = played.stack.public_url
+    where = {**os.environ, "MAFL_URL": url, "MAFL_KEY": await key_of(url, "Reader of the readme")}
+    told = []
+    for program in (blocking, with_asyncio):
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, env=where, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        told.append(done.stdout.split())
+    assert told[0][0] == "1"
+    assert told[0] == told[1], "revision and receipt, as the server has them"

@@ -256,10 +256,8 @@ class Season:
         }
         if newcomers:
             self._on_step("agents register")
-            # The keys hold for a day, so the clock must stand near the week when they are used, and registry must know.
-            arrival = locks_at - BEFORE_LOCK - timedelta(hours=1)
-            await self._clock(arrival)
-            await self._until("registry to know the time", lambda: self._registry_knows(arrival))
+            # Who joins late registers late.
+            await self._clock(locks_at - BEFORE_LOCK - timedelta(hours=1))
             await self._field.register(newcomers)
         known = {agent["id"]: agent for agent in await self._operator.agents()}
         playing = self._field.playing.values()
@@ -270,11 +268,6 @@ class Season:
     def _key(self, member: Member) -> str:
         """The idempotency key of a registration."""
         return hmac.new(self._secret, member.name.encode(), "sha256").hexdigest()
-
-    async def _registry_knows(self, time: datetime) -> bool:
-        """Whether registry has heard that it is so late."""
-        now = (await self._operator.operate("GET", "/agents")).get("now")
-        return now is None or datetime.fromisoformat(now) >= time
 
     async def _as_the_roster_says(self, playing: Playing, known: Mapping[str, object], week: int) -> None:
         member = playing.member
