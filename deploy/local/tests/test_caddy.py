@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import json
 import socket
 import threading
@@ -214,6 +215,17 @@ def test_the_operators_origin_leads_to_the_service_that_owns_the_path(
 def test_the_name_in_the_host_header_does_not_matter(gateway: Caddy) -> None:
     answer = httpx.get(f"http://localhost:{gateway.public_port}/api/v1/contests/2017-W04/results")
     assert answer.json()["service"] == "boards"
+
+
+@pytest.mark.parametrize("method", ["FOO", "TRACE", "PROPFIND", "get"])
+def test_a_method_that_nobody_knows_is_a_problem_document_too(gateway: Caddy, method: str) -> None:
+    """Methods are told apart by case, and a client library would not send the last one."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.public_port, timeout=10)
+    connection.request(method, "/models")
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Content-Type"]) == (405, PROBLEM)
+    assert (json.load(answer)["code"], "GET" in answer.headers["Allow"]) == ("method-not-allowed", True)
+    connection.close()
 
 
 @pytest.mark.parametrize("path", INSIDE)
