@@ -369,15 +369,29 @@ async def map_model(store: Store, label: str, wanted: domain.Mapping) -> tuple[M
     model = await store.model(label)
     if model is None:
         raise ModelUnknown(f"No agent has claimed a model {shown(label)!r}; `mafl models list` has all labels.")
-    entry = catalogue.find(wanted.canonical)
-    canonical = wanted.canonical if entry is None else entry.canonical
+    canonical = await _final(store, label, wanted.canonical)
     before = {"canonical": model.canonical, "by": model.by, "version": model.version}
     if (model.canonical, model.by) != (canonical, "operator"):
         await _map(store, label, canonical, "operator")
+        # A row is one step away from a label: those that stood on this label's row go where it goes.
+        for follower in await store.labels_meaning(label):
+            if follower != label:
+                await _map(store, follower, canonical, "operator")
     model = await store.model(label) or model
     after = {"canonical": model.canonical, "by": model.by, "version": model.version}
     await store.add_act(OPERATOR, "map", f"model/{label}", before, after)
     return model, await store.mappings(label)
+
+
+async def _final(store: Store, label: str, wanted: str) -> str:
+    """The label of the row that ``wanted`` means: itself where it is the label, the catalogue's or a mapped one's."""
+    if wanted == label:
+        return label
+    known = await store.model(wanted)
+    if known is not None and known.canonical is not None:
+        return known.canonical
+    entry = catalogue.find(wanted)
+    return wanted if entry is None else entry.canonical
 
 
 async def apply_catalogue(store: Store) -> None:

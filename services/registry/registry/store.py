@@ -772,6 +772,11 @@ class Store:
             query = query.where(MODELS.c.canonical.is_(None))
         return [Model(**row._mapping) for row in await self.connection.execute(query)]
 
+    async def labels_meaning(self, canonical: str) -> Sequence[str]:
+        """The labels whose results count on a row."""
+        query = select(MODELS.c.label).where(MODELS.c.canonical == canonical).order_by(MODELS.c.label)
+        return list((await self.connection.execute(query)).scalars())
+
     async def labels(self) -> Sequence[str]:
         """Every label that agents claim now or have claimed, known or not."""
         query = select(AGENTS.c.model).union(select(MODELS.c.label)).order_by(AGENTS.c.model)
