@@ -39,6 +39,22 @@ class OperatorClient(PublicClient):
         marks = {"house": house, "cohort": cohort, "reference": reference}
         return await self.operate("PUT", f"/agents/{part(agent_id)}/marks", body=marks)
 
+    async def model_labels(self, *, unknown: bool = False) -> list[dict[str, Any]]:
+        """Every label of a model that agents have claimed, or those alone that nobody knows yet."""
+        params = {"unknown": unknown or None}
+        listed: list[dict[str, Any]] = (await self.operate("GET", "/models", params=params))["models"]
+        return listed
+
+    async def map_model(self, label: str, canonical: str) -> Any:
+        """Let a label mean another model, for past results too. Returns it with all that it has meant."""
+        return await self.operate("PUT", f"/models/{part(label)}", body={"canonical": canonical})
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """What operators did, the newest first."""
+        params = {"before": before, "limit": limit}
+        acts: list[dict[str, Any]] = (await self.operate("GET", "/audit", params=params))["acts"]
+        return acts
+
     async def import_contests(
         self,
         content: bytes,

@@ -37,6 +37,8 @@ COMMANDS = [
     "agent claim",
     "agent release",
     "agent mark",
+    "models list",
+    "models map",
     "interval",
     "optimal",
     "score",

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from common import problems, requests
 from common.events import Marks, Scoring, Slot
+from common.limits import RateLimited
 from contests.domain import CODES, Day, TextLimits
 from contests.problems import (
     ClockBackwards,
@@ -393,6 +394,22 @@ class WithLimit(Refusal):
     """Bytes."""
 
 
+class Rate(Shape):
+    """At most `calls` in `seconds`, for one address or one key."""
+
+    name: str
+    by: Literal["address", "key"]
+    calls: int
+    seconds: int
+
+
+class WithRate(Refusal):
+    limit: Rate
+    remaining: int
+    retry_after: int
+    """Seconds until a call is left; the header `Retry-After` says the same."""
+
+
 class WithTimes(Refusal):
     locks_at: Time
     now: Time
@@ -421,6 +438,7 @@ class WithFaults(Refusal):
 _SHAPES: dict[type[problems.Problem], type] = {
     problems.InvalidRequest: WithRequestFaults,
     requests.TooLarge: WithLimit,
+    RateLimited: WithRate,
     ContestUnknown: WithKnown,
     GameUnknown: WithKnown,
     LineupInvalid: WithViolations,

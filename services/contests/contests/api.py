@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AwareDatetime, BaseModel
 
 from common.canonical import instant
+from common.limits import RateLimited, limited
 from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
 from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
@@ -55,7 +56,7 @@ _LINEUP: dict[str, Any] = {
 """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
 
 _AS_AGENT = (Unauthorized, ContestUnknown, Unavailable)
-_JUDGED = (*_AS_AGENT, ContestLocked, LineupInvalid, TooLarge)
+_JUDGED = (*_AS_AGENT, ContestLocked, LineupInvalid, TooLarge, RateLimited)
 
 
 # --- for anyone ---------------------------------------------------------------------------------
@@ -95,11 +96,12 @@ async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONRespon
 
 @router.get(
     "/api/v1/contests/{contest_id}/pool",
+    dependencies=[limited("pool-reads")],
     response_model=answers.Pool,
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
         304: {"description": "The tag in `If-None-Match` still names the pool"},
-        **refusals(ContestUnknown, InvalidRequest),
+        **refusals(ContestUnknown, InvalidRequest, RateLimited),
     },
 )
 async def pool(
@@ -148,6 +150,7 @@ async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse
 
 @router.post(
     "/api/v1/contests/{contest_id}/lineups",
+    dependencies=[limited("submissions-by-address", "submissions")],
     status_code=201,
     response_model=answers.Receipt,
     responses=refusals(*_JUDGED, IdempotencyKeyReused, InvalidRequest),
@@ -173,6 +176,7 @@ async def submit(
 
 @router.post(
     "/api/v1/contests/{contest_id}/lineups/check",
+    dependencies=[limited("checks-by-address", "checks")],
     response_model=answers.Sound,
     responses=refusals(*_JUDGED),
     openapi_extra=_LINEUP,

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer._click.exceptions import ClickException  # the base of every wrong call; Typer gives it no public name
 
-from mafl.cli import agents, clock, contests, local, mail, moderation, results, tools
+from mafl.cli import agents, clock, contests, local, mail, models, moderation, results, tools
 from mafl.cli.output import CommandError, emit_problem, say_wrong
 from mafl.errors import MaflError
 
@@ -33,6 +33,7 @@ results.install(app)
 agents.install(app)
 tools.install(app)
 moderation.install(app)
+models.install(app)
 mail.install(app)
 
 
