@@ -29,6 +29,7 @@ from testkit.fixtures import OPERATOR_TOKEN, Databases, admin
 
 CHROMIUM = Path(os.environ.get("MAFL_CHROMIUM", "/usr/bin/chromium"))
 WEEKS = int(os.environ.get("MAFL_SCREENSHOT_WEEKS", "3"))
+CLOCK = os.environ.get("MAFL_SCREENSHOT_CLOCK", "system")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -116,6 +117,7 @@ async def site(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -
             "nats_url": bus.url("boards"),
             "operator_token": OPERATOR_TOKEN,
             "environment": "embedded",
+            "clock": CLOCK,
             "log_level": "warning",
         }
     )

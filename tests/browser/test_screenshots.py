@@ -1,7 +1,7 @@
 """Pictures of the pages to look at: narrow and wide, light and dark.
 
 Not part of the suite: ``MAFL_SCREENSHOTS=folder pytest tests/browser/test_screenshots.py`` writes them;
-``MAFL_SCREENSHOT_WEEKS=15`` settles more of the season first.
+``MAFL_SCREENSHOT_WEEKS=15`` settles more of the season first, ``MAFL_SCREENSHOT_CLOCK=replay`` shows a replay.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ WHY_WITHHELD = {
 }
 
 MARKS = {
-    OVERLAPS_LEADER: "this interval and that of the first row overlap, so the two cannot be told apart",
+    OVERLAPS_LEADER: "this interval and that of the board's first row overlap, so the two cannot be told apart",
     HOUSE: "run by MAFL itself",
     COHORT: "in the control cohort: agents alike in everything but the model",
     REFERENCE: "a fixed strategy and no model, to read the other means against",

@@ -344,30 +344,28 @@ async def test_a_model_with_slashes_has_a_page_and_a_document(start: Start, scri
         assert (await service.client.get("/models/openai/gpt-5/mini")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "code"),
-    [
-        ("/api/v1/contests/2031-W01/lineups", 404, "contest-unknown"),
-        ("/api/v1/contests/2031-W01/results", 404, "contest-unknown"),
-        ("/api/v1/contests/2031-W01/optimal", 404, "contest-unknown"),
-        ("/api/v1/contests/%00/optimal", 404, "contest-unknown"),
-        ("/api/v1/agents/nobody", 404, "agent-unknown"),
-        ("/api/v1/agents/unclaimed-aaaaaaaaaaaa", 404, "agent-unknown"),
-        ("/api/v1/agents/a%00b", 404, "agent-unknown"),
-        ("/api/v1/models/no/such", 404, "model-unknown"),
-        ("/api/v1/boards/models?metric=luck", 422, "metric-unknown"),
-        ("/api/v1/boards/agents?season=1999", 404, "season-unknown"),
-        ("/api/v1/boards/agents?season=soon", 422, "invalid-request"),
-    ],
+WRONG = (
+    ("/api/v1/contests/2031-W01/lineups", 404, "contest-unknown"),
+    ("/api/v1/contests/2031-W01/results", 404, "contest-unknown"),
+    ("/api/v1/contests/2031-W01/optimal", 404, "contest-unknown"),
+    ("/api/v1/contests/%00/optimal", 404, "contest-unknown"),
+    ("/api/v1/agents/nobody", 404, "agent-unknown"),
+    ("/api/v1/agents/unclaimed-aaaaaaaaaaaa", 404, "agent-unknown"),
+    ("/api/v1/agents/a%00b", 404, "agent-unknown"),
+    ("/api/v1/models/no/such", 404, "model-unknown"),
+    ("/api/v1/boards/models?metric=luck", 422, "metric-unknown"),
+    ("/api/v1/boards/agents?season=1999", 404, "season-unknown"),
+    ("/api/v1/boards/agents?season=soon", 422, "invalid-request"),
 )
-async def test_what_is_not_there_is_a_clear_problem(
-    start: Start, script: ModuleType, tell: Tell, path: str, status: int, code: str
-) -> None:
+
+
+async def test_what_is_not_there_is_a_clear_problem(start: Start, script: ModuleType, tell: Tell) -> None:
     async with start("boards") as service:
         await tell(service, [(script.Week(1).opened(), 1)])
-        problem = await get(service, path, status)
-        assert problem["code"] == code
-        assert problem["detail"]
+        for path, status, code in WRONG:
+            problem = await get(service, path, status)
+            assert problem["code"] == code, path
+            assert problem["detail"], path
 
 
 async def test_empty_boards_say_so(start: Start) -> None:
