@@ -275,12 +275,6 @@ async def _confirmed(store: Store, agent: Agent) -> Agent:
     return agent
 
 
-async def reissue(store: Store, agent: Agent) -> Issued:
-    """A new key for an agent that is held ``for_update``; the old one is dead."""
-    key = domain.secret(domain.KEY_PREFIX, secrets.token_bytes(32))
-    return Issued(await _rekey(store, agent, key), key)
-
-
 async def authenticated(store: Store, presented: str, *, for_update: bool = False) -> Agent:
     """The agent whose key this is. Raises ``Unauthorized``.
 

@@ -165,15 +165,15 @@ class Visitor:
         bound = self.token or self.browser
         return _signer(self.secrets, f"form/{domain.digest(bound)}")
 
-    def page(self, template: str, status: int = 200, **values: object) -> Response:
-        """A page, with this browser's cookie where it had none."""
+    def page(self, template: str, status: int = 200, *, to: str | None = None, **values: object) -> Response:
+        """A page, with this browser's cookie where it had none or is to go on ``to`` another page."""
         signed_in = values.pop("session", None)
         content = _pages.get_template(template).render(
             **values, session=signed_in, csrf=self.csrf, public_url=self.origin
         )
         response = HTMLResponse(content, status, HEADERS)
-        if self.fresh:
-            self.remember(response)
+        if self.fresh or to is not None:
+            self.remember(response, to)
         return response
 
     def go(self, path: str) -> Response:
@@ -320,11 +320,8 @@ async def sign_in_page(
     to = visitor.wanted if wanted is None else domain.destination(wanted)
     if await _session(visitor, connection) is not None:
         return visitor.go(to)
-    response = visitor.page(
-        "signin.html", people=visitor.people.settings, claiming=to != domain.HOME, minutes=_minutes()
-    )
-    visitor.remember(response, to)
-    return response
+    settings = visitor.people.settings
+    return visitor.page("signin.html", to=to, people=settings, claiming=to != domain.HOME, minutes=_minutes())
 
 
 def _minutes() -> int:
@@ -451,9 +448,7 @@ async def ask_by_mail(form: FormOf, visitor: VisitorOf) -> Response:
             raise Refusal(
                 503, "No mail can be sent at this moment", "Try again, or another way.", again="/signin", label="Back"
             ) from None
-    response = visitor.page("mailed.html", minutes=_minutes(), outbox=visitor.people.settings.smtp is None)
-    visitor.remember(response)
-    return response
+    return visitor.page("mailed.html", minutes=_minutes(), outbox=visitor.people.settings.smtp is None)
 
 
 @router.get("/signin/mail/{token}", dependencies=_ATTEMPT)
@@ -604,11 +599,11 @@ async def confirm(agent_id: UUID, act: str, visitor: VisitorOf, connection: Conn
 
 
 @router.post("/me/agents/{agent_id}/key")
-async def new_key(
-    form: FormOf, agent_id: UUID, visitor: VisitorOf, connection: Connection, session: SessionOf
-) -> Response:
-    """A new key, shown this once."""
-    issued = await _or_refuse(people.new_key(Store(connection), session.owner_id, agent_id))
+async def new_key(form: FormOf, agent_id: UUID, visitor: VisitorOf) -> Response:
+    """A new key, shown this once. No connection is held while contests is asked to take it."""
+    async with visitor.runtime.database.transaction() as connection:
+        session = await _signed_in(visitor, connection)
+    issued = await _or_refuse(people.new_key(visitor.runtime, session.owner_id, agent_id))
     return visitor.page("key.html", session=session, agent=issued.agent, key=issued.key)
 
 

@@ -23,6 +23,7 @@ from uuid import UUID
 from common import events as ev
 from common.outbox import emit
 from common.problems import NotFound, Problem
+from common.service import Runtime
 from registry import commands, domain
 from registry.domain import Agent
 from registry.signin import Identity, Secrets
@@ -232,9 +233,16 @@ async def own(store: Store, owner_id: UUID, agent_id: UUID) -> Agent:
     return agent
 
 
-async def new_key(store: Store, owner_id: UUID, agent_id: UUID) -> commands.Issued:
-    """A new key for an own agent; the old one is dead. Raises ``NotYours``."""
-    return await commands.reissue(store, await own(store, owner_id, agent_id))
+async def new_key(runtime: Runtime, owner_id: UUID, agent_id: UUID) -> commands.Issued:
+    """A new key for an own agent; the old one is dead, here and at contests. In transactions of its own.
+
+    Raises ``NotYours``, and ``Unavailable`` with the old key still good.
+    """
+
+    async def find(store: Store) -> Agent:
+        return await own(store, owner_id, agent_id)
+
+    return await commands.renew(runtime, find)
 
 
 async def release(store: Store, owner_id: UUID, agent_id: UUID) -> Agent:

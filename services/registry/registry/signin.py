@@ -288,6 +288,8 @@ def subject_of(
     says nothing); ``now`` seconds since 1970.
     """
     algorithms = [name for name in _ASYMMETRIC if name in (supported if isinstance(supported, list) else ["RS256"])]
+    if not algorithms:  # an empty list would mean the library's own
+        raise SignInFailed("the provider signs with nothing that is believed")
     try:
         decoded = jwt.decode(token, keys, registry=JWSRegistry(algorithms=algorithms, strict_check_header=False))
         claims = CodeIDToken(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import hmac
 import json
 import re
 import threading
@@ -23,12 +24,13 @@ import pytest
 import werkzeug.serving
 from aiosmtpd.controller import Controller
 from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
+from joserfc.jwk import ECKey, KeySet, RSAKey
 from pydantic import ValidationError
 from sqlalchemy import func, select, update
 
 from common import events as ev
 from common.settings import Settings
+from embedded.process import free_port
 from registry import domain, pages, signin
 from registry.settings import PeopleSettings
 from registry.store import AGENTS, CLAIM_LINKS, IDENTITIES, MAIL_LINKS, OWNERS, SESSIONS, SIGN_INS, Store
@@ -588,14 +590,16 @@ def test_an_id_token_with_a_wrong_claim_proves_nothing(wrong: dict[str, Any]) ->
 def test_an_id_token_with_another_signature_proves_nothing() -> None:
     parts = token().split(".")
     none = base64.urlsafe_b64encode(b'{"alg":"none"}').rstrip(b"=").decode()
-    shared = OctKey.import_key(RSA.as_pem(private=False))
+    header = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"one"}').rstrip(b"=").decode()
+    mac = hmac.digest(RSA.as_pem(private=False), f"{header}.{parts[1]}".encode(), "sha256")
+    shared = f"{header}.{parts[1]}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
     for forged in (
         f"{none}.{parts[1]}.",
         f"{none}.{parts[1]}.{parts[2]}",
         f"{parts[0]}.{parts[1]}.",
         f"{parts[0]}.{parts[1]}.{parts[2][:-4]}AAAA",
         token(RSAKey.generate_key(2048, {"kid": "one"})),
-        token(shared, {"alg": "HS256"}),  # the public key, taken for a shared secret
+        shared,  # the public key, taken for a shared secret
         "not.a.token",
         "",
     ):
@@ -730,10 +734,10 @@ async def test_mail_is_handed_to_a_mail_server_and_a_dead_one_is_said_to_be(
             return "250 OK"
 
     inbox = Inbox()
-    controller = Controller(inbox, hostname="127.0.0.1", port=0)
+    port = free_port()
+    controller = Controller(inbox, hostname="127.0.0.1", port=port)
     controller.start()
     try:
-        port = controller.server.sockets[0].getsockname()[1]
         monkeypatch.setenv("MAFL_REGISTRY_SMTP", f"smtp://127.0.0.1:{port}")
         monkeypatch.setenv("MAFL_REGISTRY_MAIL_FROM", "MAFL <sign-in@mafl.example>")
         async with start("registry") as service, browser(service) as ann:
@@ -746,6 +750,7 @@ async def test_mail_is_handed_to_a_mail_server_and_a_dead_one_is_said_to_be(
             link = urlsplit(re.findall(r"http://\S+/signin/mail/\S+", text)[0]).path
             await ann.open(link)
             assert (await ann.submit(link)).status_code == 303
+            await ann.open("/me")
             await ann.submit("/signin/out")
             controller.stop()
             await ann.open("/signin")
@@ -846,7 +851,12 @@ async def test_cookies_are_closed_to_scripts_other_sites_and_plain_http(
 
 @pytest.mark.rule("A5", "A6")
 async def test_an_owner_gives_an_agent_a_new_key_and_releases_it(start: Start, configured: str) -> None:
-    async with start("registry") as service, browser(service) as ann, browser(service) as eve:
+    async with (
+        start("contests"),
+        start("registry") as service,
+        browser(service) as ann,
+        browser(service) as eve,
+    ):
         agent = await claimed(service, ann)
         await eve.sign_in("eve")
         path = f"/me/agents/{agent['agent']['id']}"
@@ -860,10 +870,10 @@ async def test_an_owner_gives_an_agent_a_new_key_and_releases_it(start: Start, c
         shown = await ann.submit(f"{path}/key")
         [key] = re.findall(r"mafl_sk_\w+", shown.text)
         assert shown.headers["cache-control"] == "no-store"
-        old, new = (
+        old, new = [
             await service.client.get("/api/v1/agents/me", headers={"Authorization": f"Bearer {one}"})
             for one in (agent["api_key"], key)
-        )
+        ]
         assert (old.status_code, new.status_code) == (401, 200)
         assert key not in (await ann.open("/me")).text
 
@@ -880,6 +890,19 @@ async def test_an_owner_gives_an_agent_a_new_key_and_releases_it(start: Start, c
         assert (await ann.open(agent["path"])).status_code == 410
         link = await service.client.post("/api/v1/agents/me/claim-link", headers={"Authorization": f"Bearer {key}"})
         assert (await eve.open(urlsplit(link.json()["claim_url"]).path)).status_code == 200
+
+
+async def test_a_new_key_that_contests_does_not_take_leaves_the_old_one_good(start: Start, configured: str) -> None:
+    async with start("registry") as service, browser(service) as ann:
+        agent = await claimed(service, ann)
+        path = f"/me/agents/{agent['agent']['id']}/key"
+        await ann.open(path)
+        answer = await ann.submit(path)
+        assert answer.status_code == 503
+        assert "The old one is still good" in answer.text
+        assert "mafl_sk_" not in answer.text
+        bearer = {"Authorization": f"Bearer {agent['api_key']}"}
+        assert (await service.client.get("/api/v1/agents/me", headers=bearer)).status_code == 200
 
 
 @pytest.mark.rule("A10", "M2", "M4")

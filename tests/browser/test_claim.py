@@ -1,0 +1,221 @@
+"""A person claims an agent in a real browser, through a real provider, on the whole stack, and lets it go again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import oidc_provider_mock
+import pytest
+import werkzeug.serving
+from playwright.async_api import Browser, Page, expect
+
+from embedded.stack import Ports, Stack, StackOptions
+from house.roster import Member
+from house.season import Season, read_files
+from house.strategies import Strategy, Style
+from testkit.contracts import ROOT
+
+WEEKS = 2
+NAME = "Found by Ann"
+PLAYERS = (
+    Member("Gridiron Gail", "demo/aurora-1", Style(Strategy.VALUE), owner="Gail"),
+    Member(NAME, "demo/ember-7b", Style(Strategy.TRAILING)),
+)
+PICTURES = os.environ.get("MAFL_SCREENSHOTS")
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@dataclass
+class Played:
+    """A stack with two settled weeks, and the way to an agent that nobody has claimed."""
+
+    url: str
+    claim: str
+    outbox: Path
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    """An OpenID provider on loopback, at which anybody may sign in as anybody."""
+    app = oidc_provider_mock.app(require_nonce=True)
+    server = werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+async def played(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Played]:
+    """The first weeks of 2017, played by one agent that an operator claimed and one that nobody did."""
+    state = tmp_path_factory.mktemp("stack")
+    with provider() as issuer:
+        club = {"name": "club", "title": "The Club", "issuer": issuer, "client_id": "mafl", "client_secret": "s"}
+        options = StackOptions(
+            state=state,
+            ports=Ports.free(),
+            clock="replay",
+            durable=False,
+            environment={
+                "MAFL_REGISTRY_ISSUERS": json.dumps([club]),
+                "MAFL_MAIL_OUTBOX": str(state / "outbox"),
+            },
+        )
+        async with Stack(options) as stack:
+            season = Season(
+                stack.public_url,
+                stack.operator_url,
+                stack.operator_token,
+                read_files(ROOT / "data", 2017, WEEKS),
+                members=PLAYERS,
+            )
+            await season.play()
+            async with httpx.AsyncClient(base_url=stack.public_url) as agent:
+                key = season._field.playing[NAME].client._headers
+                link = await agent.post("/api/v1/agents/me/claim-link", headers=key)
+            assert link.status_code == 201, link.text
+            yield Played(stack.public_url, link.json()["claim_url"], state / "outbox")
+
+
+@pytest.fixture
+async def person(browser: Browser) -> AsyncIterator[Page]:
+    """A browser of a person's own, with script switched off: the pages need none."""
+    context = await browser.new_context(viewport={"width": 360, "height": 740}, java_script_enabled=False)
+    yield await context.new_page()
+    await context.close()
+
+
+async def until(what: str, ask: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + 30
+    while not await ask():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        await asyncio.sleep(0.2)
+
+
+async def picture(page: Page, name: str) -> None:
+    """The page as it is now, narrow and wide, light and dark, where MAFL_SCREENSHOTS names a folder."""
+    if PICTURES is None:
+        return
+    before = page.viewport_size
+    for width in (360, 1280):
+        for scheme in ("light", "dark"):
+            await page.set_viewport_size({"width": width, "height": 800})
+            await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            await page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+    assert before is not None
+    await page.set_viewport_size(before)
+
+
+@pytest.mark.rule("A4", "A5", "A6", "A10", "M2")
+async def test_a_claim_brings_past_reasoning_and_name_and_a_release_takes_both(played: Played, person: Page) -> None:
+    board, contest = f"{played.url}/agents", f"{played.url}/contests/2017-W01"
+
+    async def on_the_board() -> bool:
+        await person.goto(board)
+        return await person.locator(".rows .who").filter(has_text=NAME).count() == 1
+
+    async def with_its_words() -> bool:
+        await person.goto(contest)
+        entry = person.locator(".entries details").filter(has_text=NAME)
+        return await entry.count() == 1 and await entry.locator(".thesis").count() == 1
+
+    async def nowhere() -> bool:
+        await person.goto(board)
+        listed = NAME in await person.content()
+        await person.goto(contest)
+        return not listed and NAME not in await person.content() and await person.locator(".thesis").count() == 1
+
+    assert await nowhere(), "unclaimed, it has neither name nor words; the operator's agent has both"
+    await person.goto(played.claim)
+    await expect(person.get_by_role("heading", level=1)).to_have_text(NAME)
+    assert await person.get_by_role("checkbox").count() == 0
+    await picture(person, "claim-before")
+    await person.get_by_role("link", name="Sign in to claim it").click()
+    await picture(person, "signin")
+    await person.get_by_role("link", name="Continue with The Club").click()
+    assert not person.url.startswith(played.url)
+    await person.locator("input[name=sub]").first.fill("ann@example.org")
+    await person.get_by_role("button", name="Authorize").first.click()
+    assert person.url == played.claim
+    await picture(person, "claim")
+    await person.get_by_role("checkbox").check()
+    await person.get_by_role("button", name="Claim this agent").click()
+    assert urlsplit(person.url).path == "/me"
+    await expect(person.get_by_role("heading", level=2)).to_have_text(NAME)
+
+    await until("the agent on the board", on_the_board)
+    await until("its past reasoning", with_its_words)
+    await person.goto(f"{played.url}/me")
+    assert await person.get_by_text("2017-W02, revision").count() == 1
+    assert await person.get_by_text("texts published").count() == 1
+    await picture(person, "me")
+    await person.goto(played.claim)
+    await expect(person.get_by_role("heading", level=1)).to_have_text("This claim link has been used")
+    await picture(person, "claim-used")
+
+    await person.goto(f"{played.url}/me")
+    await person.get_by_role("link", name="New key").click()
+    await picture(person, "key")
+    await person.get_by_role("link", name="Keep the present key").click()
+    await person.get_by_role("link", name="Release").click()
+    await picture(person, "release")
+    await person.get_by_role("button", name="Release it").click()
+    assert urlsplit(person.url).path == "/me"
+    assert await person.get_by_text("claimed no agent yet").count() == 1
+    await picture(person, "me-empty")
+    await until("name and words to go", nowhere)
+    await person.goto(f"{played.url}/me")
+    await person.get_by_role("button", name="Sign out").click()
+    assert urlsplit(person.url).path == "/signin"
+    await person.goto(f"{played.url}/me")
+    assert urlsplit(person.url).path == "/signin"
+
+
+@pytest.mark.rule("A6")
+async def test_a_person_without_an_account_anywhere_signs_in_by_mail(played: Played, person: Page) -> None:
+    await person.goto(f"{played.url}/signin")
+    await person.get_by_label("Mail address").fill("bob@example.org")
+    await person.get_by_role("button", name="Send me a link").click()
+    await expect(person.get_by_role("heading", level=1)).to_have_text("Look at your mail")
+    await picture(person, "mailed")
+    [mail] = played.outbox.glob("*.eml")
+    link = next(line for line in mail.read_text().splitlines() if line.startswith(played.url))
+    await person.goto(link)
+    await picture(person, "mail-link")
+    await person.get_by_role("button", name="Sign in").click()
+    assert urlsplit(person.url).path == "/me"
+    assert await person.get_by_text("Signed in with a link by mail").count() == 1
+
+
+async def test_the_pages_for_people_fit_a_narrow_window_and_ask_nobody_else(played: Played, browser: Browser) -> None:
+    context = await browser.new_context(viewport={"width": 360, "height": 740})
+    page = await context.new_page()
+    asked: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    for path in ("/signin", "/signin?next=/me"):
+        answer = await page.goto(played.url + path, wait_until="networkidle")
+        assert answer is not None
+        assert answer.status == 200
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.evaluate(wide) <= 0
+        assert await page.locator("h1").count() == 1
+    assert errors == []
+    assert all(url.startswith(played.url) for url in asked)
+    await context.close()
