@@ -163,7 +163,8 @@ async def count(database: Database, limit: Limit, subject: str) -> Count:
         admitted = ahead is not None
         if ahead is None:
             ahead = (await connection.execute(_SELECT, {"subject": hashed})).scalar_one_or_none() or timedelta()
-    left = max(0, (window - ahead) // step)
+    # A refusal reads the instant a moment later; what has become free since is the next call's.
+    left = max(0, (window - ahead) // step) if admitted else 0
     wait = 0 if left else max(1, math.ceil((ahead + step - window).total_seconds()))
     return Count(limit, admitted, left, wait)
 
