@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -68,6 +69,8 @@ class Killer:
             identity = await self._all_ready(victim)
             assert (self.moment, identity.is_alive()) == (moment, True)
             assert self.stack.kill(victim) == identity.pid
+            # On a busy machine it takes its time to die, and must not be taken for its own successor.
+            await asyncio.to_thread(identity.end, signal.SIGKILL, 5.0)
             self.killed.setdefault(victim, []).append((moment, identity))
 
     async def _all_ready(self, victim: str) -> Identity:
