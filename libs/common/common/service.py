@@ -37,6 +37,8 @@ from common.watch import Watch
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _DATABASE_PATIENCE = 30.0
+_LAST_WORDS = 2.0
+"""Seconds that a cancelled task has to put things in order before it is cancelled again."""
 
 
 @dataclass
@@ -65,7 +67,8 @@ class Runtime:
         """Wait to be woken under this name, ``at_most`` seconds."""
         event = self._wakers.setdefault(name, asyncio.Event())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), at_most)
+            async with asyncio.timeout(at_most):
+                await event.wait()
         event.clear()
 
 
@@ -207,11 +210,22 @@ async def _running(
     try:
         yield
     finally:
-        for job in running:
-            job.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await _stopped(running)
         await bus.close()
         await database.close()
+
+
+async def _stopped(running: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until all have ended.
+
+    Once is not enough: before Python 3.12 ``asyncio.wait_for``, in which the NATS client waits for messages,
+    swallows a cancellation that arrives together with its result, and the task would go on for ever.
+    """
+    while left := [job for job in running if not job.done()]:
+        for job in left:
+            job.cancel()
+        await asyncio.wait(left, timeout=_LAST_WORDS)
+    await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _migrated(url: str, package: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated
@@ -18,7 +19,7 @@ from common.inbox import Handlers
 from common.migrate import upgrade
 from common.problems import InvalidRequest, NotFound, pointer, shown
 from common.requests import parsed
-from common.service import Connection, Service, create_app, operator_only
+from common.service import Connection, Runtime, Service, create_app, operator_only
 from common.settings import Settings
 from testkit.fixtures import Databases, Started
 
@@ -187,6 +188,46 @@ def test_pointers_escape_and_values_are_shown_safely() -> None:
     assert shown({"name": ["Zoë", None]}) == '{"name": ["Zoë", null]}'
     assert shown(b"\xff{") == "\ufffd{"
     assert InvalidRequest("why").document()["status"] == 422
+
+
+@pytest.mark.rule("O4")
+async def test_a_service_stops_though_a_task_swallows_its_cancellation(probe: Probe, run: Run) -> None:
+    told = []
+
+    async def stubborn(runtime: Runtime) -> None:
+        """Ends like a client whose message comes at the very moment of the cancellation: not."""
+        for said in ("swallowed", "ended"):
+            try:
+                told.append("waits")
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                told.append(said)
+                if said == "ended":
+                    raise
+
+    probe.tasks = (stubborn,)
+    async with asyncio.timeout(30), run():
+        assert told == ["waits"]
+    assert told == ["waits", "swallowed", "waits", "ended"]
+
+
+@pytest.mark.rule("O4")
+@pytest.mark.parametrize("turns", range(4))
+async def test_who_is_woken_and_cancelled_at_once_ends(run: Run, turns: int) -> None:
+    async with run() as service:
+
+        async def wait_for_ever() -> None:
+            while True:
+                await service.runtime.woken("test", at_most=3600)
+
+        job = asyncio.create_task(wait_for_ever())
+        await asyncio.sleep(0.01)
+        service.runtime.wake("test")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        job.cancel()
+        await asyncio.wait({job}, timeout=5)
+        assert job.cancelled()
 
 
 async def test_two_copies_starting_at_once_migrate_once(run: Run, databases: Databases) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from fastapi import APIRouter, FastAPI
 from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text, insert, select
 
 from common import events as ev
 from common.inbox import Handlers
-from common.service import Connection, Service, create_app
+from common.service import Connection, Service, Task, create_app
 from common.settings import Settings
 from testkit.fixtures import Started
 
@@ -45,6 +45,7 @@ class Probe:
         self.before: Handle = self._nothing
         self.handlers = Handlers()
         self.router = APIRouter()
+        self.tasks: Sequence[Task] = ()
 
         async def ignore(connection: object, event: ev.Event, envelope: ev.Envelope) -> None:
             return None
@@ -69,7 +70,14 @@ class Probe:
     def app(self, settings: Settings) -> FastAPI:
         """The probe as an application, with settlement's place in the topology."""
         return create_app(
-            Service(name="settlement", package="probe", routers=[self.router], handlers=self.handlers), settings
+            Service(
+                name="settlement",
+                package="probe",
+                routers=[self.router],
+                handlers=self.handlers,
+                tasks=self.tasks,
+            ),
+            settings,
         )
 
 
