@@ -43,6 +43,9 @@ COMMANDS = [
     "optimal",
     "score",
     "moderation check",
+    "moderation queue",
+    "moderation approve",
+    "moderation flag",
 ]
 
 PLAYERS = """player_id,name,position,team,price,points
@@ -305,6 +308,20 @@ def test_one_port_for_both_origins_is_refused_with_the_options_that_change_it(ma
 def test_help_says_that_an_existing_bus_has_no_walls_between_the_services(mafl: Mafl) -> None:
     told = " ".join(mafl("up", "--help").stdout.split())
     assert "one user of NATS for all services" in told
+
+
+def test_who_brings_a_bus_is_warned_once_that_services_share_its_user(
+    mafl: Mafl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No database answers, so that nothing has to be waited for."""
+    monkeypatch.setenv("MAFL_NATS_URL", "nats://someone:secret@127.0.0.1:9")
+    monkeypatch.setenv("MAFL_DATABASE_URL", "postgresql://someone:secret@127.0.0.1:9/postgres")
+    done = mafl("up", "--free-ports", "--state", str(tmp_path / "state"))
+    assert done.returncode == 1
+    told = " ".join(done.stderr.split())
+    assert told.count("All services share the one user of MAFL_NATS_URL") == 1
+    assert "MAFL_DATABASE_URL does not answer" in told
+    assert "secret" not in told
 
 
 def test_ctrl_c_while_the_command_still_loads_leaves_no_traceback() -> None:
