@@ -125,7 +125,9 @@ async def site(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=5)
+    )
     running = asyncio.create_task(server.serve())
     deadline = time.monotonic() + 60
     while not server.started or await _waiting(app):
