@@ -300,7 +300,7 @@ async def models(
 @operator.put(
     "/models/{label:path}",
     openapi_extra=json_body(domain.Mapping),
-    responses=refusals(commands.ModelUnknown, InvalidRequest, TooLarge),
+    responses=refusals(commands.ModelUnknown, NotFound, InvalidRequest, TooLarge),
 )
 async def map_model(
     label: str, wanted: Annotated[domain.Mapping, parsed(domain.Mapping, LARGEST_BODY)], connection: Connection

@@ -28,7 +28,7 @@ from common import events as ev
 from common.canonical import canonical_json, sha256_hex
 from common.clock import SystemClock, wall
 from common.logs import logger
-from common.outbox import emit
+from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, Unauthorized, Unavailable, shown
 from common.service import Runtime
 from common.topology import KEY_CHANGED_NOW
@@ -169,8 +169,8 @@ async def register(
     await store.replace_link(agent.agent_id, domain.digest(token), at=now)
     if idempotency_key is not None:
         await store.remember(_REGISTER, hashed, Answer(content, agent.agent_id, agent.key_hash), at=asked)
-    await emit(store.connection, state(ev.AgentRegistered, agent), agent.version)
-    await _tell_key(store, agent)
+    registered = (state(ev.AgentRegistered, agent), agent.version)
+    await emit_all(store.connection, [registered, (_key(agent), agent.key_version)])
     await _see_model(store, agent.model)
     return Issued(agent, key, token)
 
@@ -400,14 +400,14 @@ async def apply_catalogue(store: Store) -> None:
 
 async def _see_model(store: Store, label: str) -> None:
     """Keep a label that an agent claims for the first time, and tell what it means where the catalogue knows it."""
-    if await store.see_model(label, at=await _REAL.now(store.connection)):
+    if await store.see_model(label):
         entry = catalogue.find(label)
         if entry is not None:
             await _map(store, label, entry.canonical, "catalogue")
 
 
 async def _map(store: Store, label: str, canonical: str, by: Literal["catalogue", "operator"]) -> None:
-    version = await store.map_model(label, canonical, by, at=await _REAL.now(store.connection))
+    version = await store.map_model(label, canonical, by)
     entry = catalogue.find(canonical)
     mapped = ev.ModelMapped(
         label=label,
@@ -454,8 +454,11 @@ async def _rekey(store: Store, agent: Agent, key: str) -> Agent:
 
 
 async def _tell_key(store: Store, agent: Agent) -> None:
-    event = ev.AgentKeyChanged(agent_id=agent.agent_id, key_hash=agent.key_hash)
-    await emit(store.connection, event, agent.key_version)
+    await emit(store.connection, _key(agent), agent.key_version)
+
+
+def _key(agent: Agent) -> ev.AgentKeyChanged:
+    return ev.AgentKeyChanged(agent_id=agent.agent_id, key_hash=agent.key_hash)
 
 
 async def _used(store: Store, agent: Agent) -> None:

@@ -739,13 +739,17 @@ class Store:
         ).one_or_none()
         return None if row is None else Model(**row._mapping)
 
-    async def see_model(self, label: str, *, at: datetime) -> bool:
+    async def see_model(self, label: str) -> bool:
         """Keep a label that an agent claims; ``False`` where it is known already."""
-        statement = insert(MODELS).values(label=label, version=0, seen_at=at).on_conflict_do_nothing()
+        values = {"label": label, "version": 0, "seen_at": func.clock_timestamp()}
+        statement = insert(MODELS).values(**values).on_conflict_do_nothing()
         return (await self.connection.execute(statement.returning(MODELS.c.label))).one_or_none() is not None
 
-    async def map_model(self, label: str, canonical: str, by: str, *, at: datetime) -> int:
-        """Let a label, held by :meth:`model` or just seen, mean another model; the version of that mapping."""
+    async def map_model(self, label: str, canonical: str, by: str) -> int:
+        """Let a label, held by :meth:`model` or just seen, mean another model; the version of that mapping.
+
+        Dated by the real time, also in a replay.
+        """
         statement = (
             update(MODELS)
             .where(MODELS.c.label == label)
@@ -754,7 +758,9 @@ class Store:
         )
         version: int = (await self.connection.execute(statement)).scalar_one()
         await self.connection.execute(
-            insert(MAPPINGS).values(label=label, version=version, canonical=canonical, by=by, at=at)
+            insert(MAPPINGS).values(
+                label=label, version=version, canonical=canonical, by=by, at=func.clock_timestamp()
+            )
         )
         return version
 
