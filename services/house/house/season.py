@@ -287,18 +287,24 @@ class Season:
         return all(heard.get(playing.agent_id) == playing.member.marks for playing in self._field.playing.values())
 
     async def _names_shown(self, week: int) -> None:
-        """Wait until the agent board has every claimed agent that played; a name that moderation flags never comes."""
-        played = {
-            playing.member.name
+        """Wait until the boards show every claimed agent and every model that played by its own name.
+
+        Boards show neither before moderation has cleared it; one that moderation flags never comes.
+        """
+        played = [
+            playing.member
             for playing in self._field.playing.values()
-            if _claimed(playing.member, week) and any(map(playing.member.plays, self._files.weeks))
-        }
+            if any(map(playing.member.plays, self._files.weeks))
+        ]
+        names = {member.name for member in played if _claimed(member, week)}
+        models = {member.model for member in played}
 
         async def shown() -> bool:
-            rows = (await self._public.board("agents", season=self._files.season))["rows"]
-            return {row["name"] for row in rows} == played
+            by_name = (await self._public.board("agents", season=self._files.season))["rows"]
+            by_model = (await self._public.board("models", season=self._files.season))["rows"]
+            return {row["name"] for row in by_name} == names and {row["model"] for row in by_model} == models
 
-        await self._until("the agent board to show who played", shown)
+        await self._until("the boards to show who played", shown)
 
     def _contest(self, week: int) -> str:
         return f"{self._files.season}-W{week:02}"
