@@ -219,10 +219,10 @@ async def new_claim_link(store: Store, presented: str, *, now: datetime) -> tupl
 
 async def owned(store: Store, owner_id: UUID) -> Sequence[Owned]:
     """The agents of an owner, with what moderation says of them."""
-    return [
-        Owned(agent, await store.name_state(agent.agent_id), await store.lineups_of(agent.agent_id))
-        for agent in await store.agents_of(owner_id)
-    ]
+    agents = await store.agents_of(owner_id)
+    ids = [agent.agent_id for agent in agents]
+    names, lineups = await store.name_states(ids), await store.lineups_of(ids)
+    return [Owned(agent, names[agent.agent_id], lineups[agent.agent_id]) for agent in agents]
 
 
 async def own(store: Store, owner_id: UUID, agent_id: UUID) -> Agent:
@@ -259,13 +259,13 @@ async def ask_review(
     One request for one judgement; after another judgement it can be asked again. Raises ``NotYours``,
     ``NothingToReview``.
     """
-    agent = await own(store, owner_id, agent_id)
+    await own(store, owner_id, agent_id)
     if lineup_id is None:
-        name = await store.name_state(agent.agent_id)
+        name = (await store.name_states([agent_id]))[agent_id]
         pointers, judged, about = [domain.NAME] * (name.state == ev.State.FLAGGED), name.judged, domain.NAME
         event = ev.ReviewRequested(agent_id=agent_id, judged_version=judged, requested_at=now)
     else:
-        lineups = await store.lineups_of(agent.agent_id, lineup_id=lineup_id)
+        lineups = (await store.lineups_of([agent_id], lineup_id=lineup_id))[agent_id]
         if not lineups:
             raise NotYours("This agent has no such lineup.")
         lineup = lineups[0]

@@ -29,7 +29,7 @@ from authlib.common.urls import add_params_to_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
@@ -54,7 +54,7 @@ class SignInFailed(Exception):
 
 
 class UnknownKey(SignInFailed):
-    """The ID token is signed with a key that was not published when the keys were fetched."""
+    """The ID token is signed with none of the keys that were published when they were fetched."""
 
 
 class ProviderDown(Exception):
@@ -303,8 +303,8 @@ def subject_of(
             {"nonce": nonce, "client_id": client_id, "access_token": access_token},
         )
         claims.validate(now=now, leeway=LEEWAY_SECONDS)
-    except InvalidKeyIdError:
-        raise UnknownKey("the id_token is signed with an unknown key") from None
+    except (InvalidKeyIdError, BadSignatureError):  # a provider with one key may name none
+        raise UnknownKey("the id_token is signed with none of the provider's keys") from None
     except (JoseError, ValueError, TypeError, KeyError) as error:
         # The error's text may repeat claims; its kind is enough.
         raise SignInFailed(f"the id_token is not good: {type(error).__name__}") from None

@@ -673,19 +673,22 @@ class Store:
             )
         )
 
-    async def name_state(self, agent_id: UUID) -> NameState:
-        """What moderation says of an agent's name; ``unchecked`` before it has said anything."""
+    async def name_states(self, agent_ids: Collection[UUID]) -> dict[UUID, NameState]:
+        """What moderation says of agents' names; ``unchecked`` before it has said anything."""
         review = and_(
             REVIEWS.c.agent_id == NAME_STATES.c.agent_id,
             REVIEWS.c.about == NAME,
             REVIEWS.c.judged_version == NAME_STATES.c.version,
         )
-        query = select(NAME_STATES.c.state, NAME_STATES.c.version, REVIEWS.c.about).outerjoin(REVIEWS, review)
-        row = (await self.connection.execute(query.where(NAME_STATES.c.agent_id == agent_id))).one_or_none()
-        return NameState("unchecked", 0, False) if row is None else NameState(row[0], row[1], row[2] is not None)
+        query = select(NAME_STATES, REVIEWS.c.about).outerjoin(REVIEWS, review)
+        rows = await self.connection.execute(query.where(NAME_STATES.c.agent_id.in_(agent_ids)))
+        found = {row.agent_id: NameState(row.state, row.version, row.about is not None) for row in rows}
+        return {agent_id: found.get(agent_id, NameState("unchecked", 0, False)) for agent_id in agent_ids}
 
-    async def lineups_of(self, agent_id: UUID, *, lineup_id: UUID | None = None) -> Sequence[LockedLineup]:
-        """The locked lineups of an agent, newest contest first, or the one that is named."""
+    async def lineups_of(
+        self, agent_ids: Collection[UUID], *, lineup_id: UUID | None = None
+    ) -> dict[UUID, list[LockedLineup]]:
+        """The locked lineups of agents, newest contest first, or the one that is named."""
         review = and_(
             REVIEWS.c.agent_id == LINEUPS.c.agent_id,
             REVIEWS.c.about == cast(LINEUPS.c.lineup_id, Text),
@@ -695,25 +698,27 @@ class Store:
             select(LINEUPS, REASONINGS.c.fields, REASONINGS.c.version, REVIEWS.c.about)
             .outerjoin(REASONINGS, REASONINGS.c.lineup_id == LINEUPS.c.lineup_id)
             .outerjoin(REVIEWS, review)
-            .where(LINEUPS.c.agent_id == agent_id)
+            .where(LINEUPS.c.agent_id.in_(agent_ids))
             .order_by(LINEUPS.c.contest.desc(), LINEUPS.c.lineup_id)
         )
         if lineup_id is not None:
             query = query.where(LINEUPS.c.lineup_id == lineup_id)
-        return [
-            LockedLineup(
-                lineup_id=row.lineup_id,
-                contest=row.contest,
-                revision=row.revision,
-                accepted_at=row.accepted_at.astimezone(UTC),
-                model=row.model,
-                slots=tuple(row.slots),
-                fields=tuple(Field(f["pointer"], f["state"], tuple(f["reasons"])) for f in row.fields or ()),
-                judged=row.version or 0,
-                review=row.about is not None,
+        found: dict[UUID, list[LockedLineup]] = {agent_id: [] for agent_id in agent_ids}
+        for row in await self.connection.execute(query):
+            found[row.agent_id].append(
+                LockedLineup(
+                    lineup_id=row.lineup_id,
+                    contest=row.contest,
+                    revision=row.revision,
+                    accepted_at=row.accepted_at.astimezone(UTC),
+                    model=row.model,
+                    slots=tuple(row.slots),
+                    fields=tuple(Field(f["pointer"], f["state"], tuple(f["reasons"])) for f in row.fields or ()),
+                    judged=row.version or 0,
+                    review=row.about is not None,
+                )
             )
-            for row in await self.connection.execute(query)
-        ]
+        return found
 
     async def add_review(self, agent_id: UUID, about: str, judged: int, *, at: datetime) -> int | None:
         """Ask for a review of one judgement; the number of requests about it, or ``None`` where it was asked for."""
@@ -758,9 +763,7 @@ class Store:
         )
         version: int = (await self.connection.execute(statement)).scalar_one()
         await self.connection.execute(
-            insert(MAPPINGS).values(
-                label=label, version=version, canonical=canonical, by=by, at=func.clock_timestamp()
-            )
+            insert(MAPPINGS).values(label=label, version=version, canonical=canonical, by=by, at=func.clock_timestamp())
         )
         return version
 

@@ -348,7 +348,7 @@ async def test_the_claim_page_shows_the_agent_and_what_claiming_does(start: Star
         assert "reasoning is published after each lock" in page.text
         assert "mafl agent claim" in page.text
         assert page.headers["cache-control"] == "no-store"
-        assert page.headers["referrer-policy"] == "no-referrer"
+        assert page.headers["referrer-policy"] == "same-origin"
         assert "default-src 'none'" in page.headers["content-security-policy"]
 
 

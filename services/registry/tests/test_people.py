@@ -182,6 +182,10 @@ class Browser:
         assert answer.headers["location"] == to
         return answer
 
+    async def sign_in_again(self, who: str) -> None:
+        """Sign in while being signed in."""
+        assert (await self.open(await agree(await self.depart(), who))).status_code == 303
+
     @property
     def session(self) -> str | None:
         return self.client.cookies.get("mafl-session")
@@ -611,6 +615,20 @@ def test_an_id_token_with_another_signature_proves_nothing() -> None:
         subject(token(RSAKey.generate_key(2048, {"kid": "two"}), {"kid": "two"}))
 
 
+async def test_a_provider_that_changes_its_keys_is_asked_for_them_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = DemandsPkce(oidc_provider_mock.app())
+    with serve(lambda environ, start_response: provider(environ, start_response)) as url:
+        club = {"name": "club", "issuer": url, "client_id": "mafl", "client_secret": "s"}
+        monkeypatch.setenv("MAFL_REGISTRY_ISSUERS", json.dumps([club]))
+        async with start("registry") as service, browser(service) as ann:
+            await ann.sign_in("ann")
+            provider.provider = oidc_provider_mock.app()
+            await ann.sign_in_again("ann")
+            assert await count(service, OWNERS) == 1
+
+
 # --- GitHub --------------------------------------------------------------------------------------
 
 
@@ -784,11 +802,11 @@ async def test_signing_in_makes_a_new_session_and_ends_the_one_before(start: Sta
         planted = "a-session-that-somebody-else-planted"
         ann.client.cookies.set("mafl-session", planted, domain="127.0.0.1")
         before = ann.client.cookies.get("mafl-browser")
-        await ann.open(await agree(await ann.depart(), "ann"))
+        await ann.sign_in_again("ann")
         first = ann.session
         assert first != planted
         assert ann.client.cookies.get("mafl-browser") != before
-        await ann.open(await agree(await ann.depart(), "ann"))
+        await ann.sign_in_again("ann")
         assert ann.session != first
         assert await count(service, SESSIONS) == 1
         assert await count(service, OWNERS) == 1
