@@ -110,3 +110,18 @@ class OperatorClient(PublicClient):
     async def digest(self) -> Any:
         """The digest of the boards: SHA-256 over their canonical JSON."""
         return await self.operate("GET", "/boards/digest")
+
+    async def moderation_queue(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """Texts and names that are not cleared; those that owners ask to look at again come first."""
+        listed: list[dict[str, Any]] = (await self.operate("GET", "/moderation/queue", params={"limit": limit}))[
+            "items"
+        ]
+        return listed
+
+    async def judge(self, **judgement: Any) -> Any:
+        """Clear or flag a text (``lineup_id``, ``pointer``) or a name (``agent_id``) by hand.
+
+        ``version`` is that of the verdict that you saw; ``state`` is cleared or flagged; ``note`` says why and
+        ``by`` who. Raises ``MaflError`` (409 ``judged-meanwhile``) where somebody judged it meanwhile.
+        """
+        return await self.operate("POST", "/moderation/judgements", body=judgement)

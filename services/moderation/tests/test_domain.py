@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.events import State
-from moderation.domain import Lineup, Publication, Said, Text, publication, text_hash
+from moderation.domain import Lineup, Publication, Said, Text, publication, reasons, text_hash
 
 Fact = Callable[[Lineup], Lineup]
 WORDS = {"/thesis": "Stack them.", "/picks/0/rationale": "Cheap.", "/picks/0/main_factor": "price"}
@@ -22,10 +22,12 @@ def submitted(revision: int) -> Fact:
     return happen
 
 
-def judged(revision: int, pointer: str, state: State) -> Fact:
+def judged(revision: int, pointer: str, state: State, by: str = "links") -> Fact:
     def happen(lineup: Lineup) -> Lineup:
         texts = dict(lineup.revisions[revision])
-        texts[pointer] = replace(texts[pointer], state=state)
+        old = texts[pointer]
+        why = reasons(state, [by], by_hand=False)
+        texts[pointer] = replace(old, state=state, reasons=why, version=old.version + 1)
         return replace(lineup, revisions={**lineup.revisions, revision: texts})
 
     return happen
@@ -47,6 +49,7 @@ class World:
     versions: list[int] = field(default_factory=list)
     revision: int | None = None
     states: dict[str, State] = field(default_factory=dict)
+    reasons: dict[str, tuple[str, ...]] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
 
     def learn(self, fact: Fact) -> None:
@@ -66,6 +69,7 @@ class World:
         if news.states is not None:
             self.versions.append(news.states.version)
             self.states = dict(news.states.by_pointer)
+            self.reasons = dict(news.reasons)
         if news.words is not None:
             self.versions.append(news.words.version)
             self.words = dict(news.words.by_pointer)
@@ -129,6 +133,7 @@ def test_every_order_of_facts_ends_in_the_same_words_and_nothing_is_said_before_
         return
     assert world.revision == last
     assert world.states == states
+    assert world.reasons == {pointer: ("links",) for pointer, state in states.items() if state is State.FLAGGED}
     assert world.words == {
         pointer: f"{last}: {text}" for pointer, text in WORDS.items() if states[pointer] is State.CLEARED
     }
@@ -136,17 +141,29 @@ def test_every_order_of_facts_ends_in_the_same_words_and_nothing_is_said_before_
 
 
 @pytest.mark.rule("M2")
-@given(st.lists(st.tuples(st.sampled_from(sorted(WORDS)), st.sampled_from(list(State))), max_size=12))
-def test_judged_again_after_the_lock_the_world_follows_and_versions_grow(changes: list[tuple[str, State]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(WORDS)), st.sampled_from(list(State)), st.sampled_from(["links", "personal"])),
+        max_size=12,
+    )
+)
+def test_judged_again_after_the_lock_the_world_hears_of_each_verdict_and_versions_grow(
+    changes: list[tuple[str, State, str]],
+) -> None:
     world = World()
     for fact in (submitted(1), lock, final(1), *(judged(1, pointer, State.CLEARED) for pointer in WORDS)):
         world.learn(fact)
     assert world.words == {pointer: f"1: {text}" for pointer, text in WORDS.items()}
     now = dict.fromkeys(WORDS, State.CLEARED)
-    for pointer, state in changes:
-        now[pointer] = state
-        world.learn(judged(1, pointer, state))
+    why: dict[str, str] = {}
+    for pointer, state, by in changes:
+        before = len(world.versions)
+        words_change = (state is State.CLEARED) != (now[pointer] is State.CLEARED)
+        now[pointer], why[pointer] = state, by
+        world.learn(judged(1, pointer, state, by))
+        assert len(world.versions) == before + 1 + words_change, "also of a verdict that changes no state"
         assert world.states == now
+        assert world.reasons == {pointer: (why[pointer],) for pointer in WORDS if now[pointer] is State.FLAGGED}
         assert set(world.words) == {pointer for pointer in WORDS if now[pointer] is State.CLEARED}
     assert world.versions == sorted(set(world.versions))
 
@@ -158,6 +175,14 @@ def test_words_that_were_never_released_are_not_taken_back() -> None:
         world.learn(fact)
     assert world.versions == [1]
     assert world.lineup.said.released == ""
+
+
+@pytest.mark.rule("M4")
+def test_reasons_are_those_of_flagged_texts_alone_each_detector_once_and_of_a_person_no_more_than_that() -> None:
+    assert reasons(State.FLAGGED, ["secrets", "links", "links"], by_hand=False) == ("links", "secrets")
+    assert reasons(State.FLAGGED, ["links"], by_hand=True) == ("operator",)
+    for state in (State.CLEARED, State.UNCHECKED, None):
+        assert reasons(state, ["links"], by_hand=True) == reasons(state, ["links"], by_hand=False) == ()
 
 
 def test_nothing_known_is_nothing_said() -> None:

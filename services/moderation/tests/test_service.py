@@ -4,11 +4,10 @@ import asyncio
 import itertools
 import logging
 import threading
-import time
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import select, update
@@ -18,115 +17,10 @@ from common.db import OUTBOX
 from common.events import State
 from moderation import detectors
 from moderation.pipeline import Context, Detector, Match, Pipeline
-from moderation.store import FINALS, TEXTS, Store
-from testkit.fixtures import Start, Started
+from moderation.store import FINALS, TEXTS
+from testkit.fixtures import Start
 
-LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
-CLEAN = {"/thesis": "Stack the shootout.", "/picks/0/rationale": "Smash spot.", "/picks/0/main_factor": "volume"}
-MIXED = {**CLEAN, "/picks/0/rationale": "See https://evil.example/picks"}
-
-
-def opened(contest: str, *names: str, locks_at: datetime = LOCKS) -> ev.ContestOpened:
-    players = tuple(
-        ev.PoolPlayer(
-            player_id=f"P{number}",
-            player_name=name,
-            positions=("WR",),
-            team="KC",
-            opponent="NE",
-            game_id="G1",
-            price=5000,
-        )
-        for number, name in enumerate(names or ("Kareem Hunt",))
-    )
-    return ev.ContestOpened(
-        contest=contest,
-        season=2017,
-        week=1,
-        opened_at=LOCKS - timedelta(days=3),
-        locks_at=locks_at,
-        cap=50000,
-        roster=(ev.Slot(slot="WR1", positions=("WR",)),),
-        ruleset="draftkings-classic-1",
-        scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
-        price_source="file",
-        games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=locks_at),),
-        players=players,
-    )
-
-
-def submitted(
-    contest: str, words: dict[str, str], *, lineup_id: UUID, revision: int = 1, locks_at: datetime = LOCKS
-) -> ev.LineupSubmitted:
-    return ev.LineupSubmitted(
-        contest=contest,
-        lineup_id=lineup_id,
-        agent_id=lineup_id,
-        revision=revision,
-        accepted_at=LOCKS - timedelta(hours=2),
-        locks_at=locks_at,
-        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in words.items()),
-    )
-
-
-def locked(contest: str, entries: int = 1) -> ev.ContestLocked:
-    return ev.ContestLocked(contest=contest, locked_at=LOCKS, entries=entries)
-
-
-def final(contest: str, lineup_id: UUID, revision: int = 1) -> ev.LineupLocked:
-    return ev.LineupLocked(
-        contest=contest,
-        lineup_id=lineup_id,
-        agent_id=lineup_id,
-        revision=revision,
-        accepted_at=LOCKS - timedelta(hours=2),
-        model="gpt-5",
-        marks=ev.Marks(),
-        picks=(ev.LockedPick(slot="WR1", player_id="P0", price=5000, confidence=0.5),),
-        total_price=5000,
-        projected_score=14250,
-        confidence=0.5,
-    )
-
-
-async def until(condition: Callable[[], Awaitable[bool]], patience: float = 30.0) -> None:
-    deadline = time.monotonic() + patience
-    while not await condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.02)
-
-
-async def backlog(service: Started) -> dict[str, Any]:
-    answer = await service.operator.get("/operator/api/v1/moderation/backlog")
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
-
-
-async def all_judged(service: Started) -> None:
-    """Everything that came in is kept and judged, and what could be told is told."""
-    await service.settle()
-
-    async def nothing_waits() -> bool:
-        waiting = await backlog(service)
-        return not waiting["texts"] and not waiting["names"] and not waiting["models"]
-
-    await until(nothing_waits)
-
-    async def nothing_due() -> bool:
-        async with service.runtime.database.transaction() as connection:
-            return not await Store(connection).due(1)
-
-    await until(nothing_due)
-    await service.settle()
-
-
-async def query(service: Started, statement: Any) -> list[Any]:
-    async with service.runtime.database.transaction() as connection:
-        return list((await connection.execute(statement)).all())
-
-
-async def told(service: Started) -> tuple[list[ev.ReasoningJudged], list[ev.ReasoningReleased]]:
-    return await service.published(ev.ReasoningJudged), await service.published(ev.ReasoningReleased)
+from .moderation_helpers import CLEAN, LOCKS, MIXED, all_judged, backlog, final, locked, opened, query, submitted, told
 
 
 @pytest.mark.rule("C8", "M2", "M3")
@@ -154,6 +48,7 @@ async def test_a_verdict_before_the_lock_is_told_after_it_and_cleared_words_alon
             "/picks/0/main_factor": "volume",
         }
         assert (judged.lineup_id, judged.contest, judged.revision) == (lineup, "2017-W01", 1)
+        assert judged.reasons == {"/picks/0/rationale": ("links",)}
         assert "evil" not in judged.model_dump_json() + released.model_dump_json()
 
 
@@ -360,6 +255,21 @@ async def test_each_label_of_a_model_is_judged_and_told_once_whoever_claims_it_a
         await one.publish(ev.AgentUpdated(agent_id=agents[1], agent_name="Agent 1", model="openai/gpt-5"), version=3)
         await all_judged(one)
         assert len(await one.published(ev.ModelJudged)) == 5
+
+
+@pytest.mark.rule("A10")
+async def test_the_label_that_another_is_mapped_to_is_judged_too_though_no_agent_wrote_it(start: Start) -> None:
+    async with start("moderation") as service:
+        await service.publish(ev.AgentRegistered(agent_id=uuid4(), agent_name="One", model="GPT-5"))
+        for version, canonical in enumerate(("openai/gpt-5", "winners.bet/vip", "GPT-5"), start=1):
+            await service.publish(ev.ModelMapped(label="GPT-5", canonical=canonical, by="operator"), version=version)
+        await all_judged(service)
+        told = await service.published(ev.ModelJudged)
+        assert sorted((event.model, event.state.value) for event in told) == [
+            ("GPT-5", "cleared"),
+            ("openai/gpt-5", "cleared"),
+            ("winners.bet/vip", "flagged"),
+        ]
 
 
 @pytest.mark.rule("M4")

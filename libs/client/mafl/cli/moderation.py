@@ -1,20 +1,31 @@
-"""``mafl moderation``: what the pipeline says of texts, with no server."""
+"""``mafl moderation``: what is withheld, judging it by hand, and what the pipeline says of texts with no server."""
 
 from __future__ import annotations
 
 import json as jsons
 import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mafl.cli.output import CommandError, Json, examples
+from mafl.cli.operator import DEFAULT_STATE, State, operate
+from mafl.cli.output import CommandError, Json, emit, examples
 
-group = typer.Typer(name="moderation", help="Check texts as the moderation service does.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from rich.console import Console
 
+group = typer.Typer(
+    name="moderation", help="See what is withheld, judge it by hand, check texts.", no_args_is_help=True
+)
 
-@group.callback()
-def _group() -> None:
-    """Keep ``check`` a sub-command although it is the only one."""
+Lineup = Annotated[str | None, typer.Option("--lineup", help="The lineup's id; with --pointer.")]
+Pointer = Annotated[str | None, typer.Option("--pointer", help="Which text of the lineup, such as /thesis.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="The agent's id, to judge its name.")]
+Version = Annotated[
+    int, typer.Option("--version", min=0, help="The version of the verdict that you saw, as the queue shows it.")
+]
+Note = Annotated[str, typer.Option("--note", help="Why; for operators alone.")]
+By = Annotated[str, typer.Option("--by", help="Who judges; for the history.")]
 
 
 def install(app: typer.Typer) -> None:
@@ -36,3 +47,93 @@ def check(json: Json = False) -> None:
         ) from error
     for answer in check_lines(sys.stdin):
         print(jsons.dumps(answer, ensure_ascii=False), flush=True)
+
+
+@group.command("queue", epilog=examples("mafl moderation queue", "mafl moderation queue --limit 10 --json"))
+def queue(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Texts of locked lineups and agents' names that are not cleared; what owners ask to look at again first."""
+    items = operate(state, lambda client: client.moderation_queue(limit=limit))
+    emit({"items": items}, json, lambda console: _show(console, items))
+
+
+@group.command(
+    "approve",
+    epilog=examples("mafl moderation approve --lineup 0199… --pointer /thesis --version 1 --note 'A quotation'"),
+)
+def approve(
+    version: Version,
+    note: Note,
+    lineup: Lineup = None,
+    pointer: Pointer = None,
+    agent: Agent = None,
+    by: By = "operator",
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Clear a text of a locked lineup, or an agent's name, by hand: shown at once where its agent is claimed."""
+    _judge("cleared", version, note, lineup, pointer, agent, by, state, json)
+
+
+@group.command(
+    "flag", epilog=examples("mafl moderation flag --agent 0199… --version 1 --note 'Names a person' --by ada")
+)
+def flag(
+    version: Version,
+    note: Note,
+    lineup: Lineup = None,
+    pointer: Pointer = None,
+    agent: Agent = None,
+    by: By = "operator",
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Withhold a text of a locked lineup, or an agent's name, by hand: what is public of it is withdrawn."""
+    _judge("flagged", version, note, lineup, pointer, agent, by, state, json)
+
+
+def _judge(
+    verdict: str,
+    version: int,
+    note: str,
+    lineup: str | None,
+    pointer: str | None,
+    agent: str | None,
+    by: str,
+    state: State,
+    json: bool,
+) -> None:
+    if (lineup is None) == (agent is None) or (lineup is None) != (pointer is None):
+        raise CommandError("invalid-request", "Say what to judge", "give --lineup with --pointer, or --agent")
+    about = {"agent_id": agent} if lineup is None else {"lineup_id": lineup, "pointer": pointer}
+    judgement = {**about, "version": version, "state": verdict, "note": note, "by": by}
+    answer = operate(state, lambda client: client.judge(**judgement))
+    emit(answer, json, lambda console: _show(console, answer["items"]))
+
+
+def _show(console: Console, items: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+
+    if not items:
+        console.print("Nothing is withheld.")
+    for item in items:
+        where = f"--agent {item['agent_id']}"
+        if item["lineup_id"] is not None:
+            where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}"
+        why = item["judged_by"] or ", ".join(sorted({finding["detector"] for finding in item["findings"]}))
+        asked = f"  [yellow]review requested {item['review_requested_at']}[/]" if item["review_requested_at"] else ""
+        console.print(
+            f"[bold]{item['state']}[/] {escape(why)}  {escape(where)} --version {item['version']}{asked}",
+            soft_wrap=True,
+        )
+        console.print(f"  {escape(_plain(item['text']))}", soft_wrap=True)
+
+
+def _plain(text: str) -> str:
+    """A stranger's text on one line; what a terminal would obey, or not show, is written out."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )

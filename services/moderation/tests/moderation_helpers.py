@@ -1,0 +1,119 @@
+"""What moderation's tests share: the events of a small contest, and waiting until everything is judged and told."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from common import events as ev
+from moderation.store import Store
+from testkit.fixtures import Started
+
+LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
+CLEAN = {"/thesis": "Stack the shootout.", "/picks/0/rationale": "Smash spot.", "/picks/0/main_factor": "volume"}
+MIXED = {**CLEAN, "/picks/0/rationale": "See https://evil.example/picks"}
+
+
+def opened(contest: str, *names: str, locks_at: datetime = LOCKS) -> ev.ContestOpened:
+    players = tuple(
+        ev.PoolPlayer(
+            player_id=f"P{number}",
+            player_name=name,
+            positions=("WR",),
+            team="KC",
+            opponent="NE",
+            game_id="G1",
+            price=5000,
+        )
+        for number, name in enumerate(names or ("Kareem Hunt",))
+    )
+    return ev.ContestOpened(
+        contest=contest,
+        season=2017,
+        week=1,
+        opened_at=LOCKS - timedelta(days=3),
+        locks_at=locks_at,
+        cap=50000,
+        roster=(ev.Slot(slot="WR1", positions=("WR",)),),
+        ruleset="draftkings-classic-1",
+        scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
+        price_source="file",
+        games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=locks_at),),
+        players=players,
+    )
+
+
+def submitted(
+    contest: str, words: dict[str, str], *, lineup_id: UUID, revision: int = 1, locks_at: datetime = LOCKS
+) -> ev.LineupSubmitted:
+    return ev.LineupSubmitted(
+        contest=contest,
+        lineup_id=lineup_id,
+        agent_id=lineup_id,
+        revision=revision,
+        accepted_at=LOCKS - timedelta(hours=2),
+        locks_at=locks_at,
+        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in words.items()),
+    )
+
+
+def locked(contest: str, entries: int = 1) -> ev.ContestLocked:
+    return ev.ContestLocked(contest=contest, locked_at=LOCKS, entries=entries)
+
+
+def final(contest: str, lineup_id: UUID, revision: int = 1) -> ev.LineupLocked:
+    return ev.LineupLocked(
+        contest=contest,
+        lineup_id=lineup_id,
+        agent_id=lineup_id,
+        revision=revision,
+        accepted_at=LOCKS - timedelta(hours=2),
+        model="gpt-5",
+        marks=ev.Marks(),
+        picks=(ev.LockedPick(slot="WR1", player_id="P0", price=5000, confidence=0.5),),
+        total_price=5000,
+        projected_score=14250,
+        confidence=0.5,
+    )
+
+
+async def until(condition: Callable[[], Awaitable[bool]], patience: float = 30.0) -> None:
+    deadline = time.monotonic() + patience
+    while not await condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.02)
+
+
+async def backlog(service: Started) -> dict[str, Any]:
+    answer = await service.operator.get("/operator/api/v1/moderation/backlog")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def all_judged(service: Started) -> None:
+    """Everything that came in is kept and judged, and what could be told is told."""
+    await service.settle()
+
+    async def nothing_waits() -> bool:
+        waiting = await backlog(service)
+        return not waiting["texts"] and not waiting["names"] and not waiting["models"]
+
+    await until(nothing_waits)
+
+    async def nothing_due() -> bool:
+        async with service.runtime.database.transaction() as connection:
+            return not await Store(connection).due(1)
+
+    await until(nothing_due)
+    await service.settle()
+
+
+async def query(service: Started, statement: Any) -> list[Any]:
+    async with service.runtime.database.transaction() as connection:
+        return list((await connection.execute(statement)).all())
+
+
+async def told(service: Started) -> tuple[list[ev.ReasoningJudged], list[ev.ReasoningReleased]]:
+    return await service.published(ev.ReasoningJudged), await service.published(ev.ReasoningReleased)
