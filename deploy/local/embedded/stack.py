@@ -64,7 +64,7 @@ __all__ = [
 _GRACE = {"caddy": 4.0, "postgres": 20.0}
 _USUAL_GRACE = 8.0
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_OURS = ("postgres", "nats", "caddy", "log", "secrets.json", "stack.json")
+_OURS = ("postgres", "nats", "caddy", "log", "outbox", "secrets.json", "stack.json")
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,8 @@ class Stack:
             "MAFL_OPERATOR_TOKEN": self.operator_token,
             "MAFL_CLOCK": self.options.clock,
             "MAFL_ENVIRONMENT": "embedded",
+            # Where no mail server is named, links to sign in with are kept here and shown by `mafl mail`.
+            "MAFL_MAIL_OUTBOX": str(self.state / "outbox"),
             **self.options.environment,
         }
         parts: dict[str, Part] = {}

@@ -138,6 +138,9 @@ GET   /api/v1/contests/2017-W04/lineups/mine        contests
 GET   /api/v1/contests/2017-W04/lineups/mine/proof  contests
 GET   /api/v1/contests/2017-W04/commitment          contests
 GET   /skill.md                                     contests
+HEAD  /skill.md                                     contests
+GET   /llms.txt                                     contests
+GET   /api/v1/openapi.json                          contests
 GET   /api/v1/contests/2017-W04/lineups             boards
 HEAD  /api/v1/contests/2017-W04/lineups             boards
 GET   /api/v1/contests/2017-W04/results             boards
