@@ -26,6 +26,8 @@ COHORT = "cohort"
 
 HANDLE_PREFIX = "unclaimed-"
 WITHHELD_MODEL_PREFIX = "model-withheld-"
+STRATEGY_PREFIX = "reference/"
+"""Labels of reference strategies; an agent without the mark that states one does not stand under it."""
 
 
 class Metric(StrEnum):
@@ -109,11 +111,15 @@ class Labels:
     flagged: frozenset[str] = frozenset()
     catalogued: frozenset[str] = frozenset()
 
-    def shown(self, model: str) -> str:
-        """The name of the row on which a label's results count, withheld where that name may not be shown."""
+    def shown(self, model: str, *, reference: bool) -> str:
+        """The name of the row on which a label's results count, withheld where that name may not be shown.
+
+        ``reference`` is whether those results bear the mark; without it nobody is shown as a reference strategy.
+        """
         model = self.canonical.get(model, model)
         known = model in self.cleared or model in self.catalogued
-        return model_shown(model, cleared=known and model not in self.flagged)
+        posing = normalised(model).casefold().startswith(STRATEGY_PREFIX) and not reference
+        return model_shown(model, cleared=known and model not in self.flagged and not posing)
 
 
 def _neutral(of: bytes) -> str:

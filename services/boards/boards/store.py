@@ -37,6 +37,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
@@ -201,7 +202,10 @@ ROW_WEEKS = Table(
     Column("points", BigInteger, nullable=False),
     Column("share", BigInteger, nullable=False),
     Column("lineups", BigInteger, nullable=False),
-    *_marks(),
+    Column("house", Boolean, nullable=False),
+    Column("cohort", Boolean, nullable=False),
+    # Lineups of reference strategies are kept apart from those of agents that state the same label.
+    Column("reference", Boolean, primary_key=True),
 )
 
 _CLEARED = ev.State.CLEARED.value
@@ -518,11 +522,11 @@ class Store:
                     func.count().label("lineups"),
                     func.bool_and(RESULTS.c.house).label("house"),
                     func.bool_and(RESULTS.c.cohort).label("cohort"),
-                    func.bool_and(RESULTS.c.reference).label("reference"),
+                    RESULTS.c.reference,
                 )
                 .join(SHOWN, and_(SHOWN.c.contest == RESULTS.c.contest, SHOWN.c.settlement == RESULTS.c.settlement))
                 .where(*chosen, *where)
-                .group_by(key, RESULTS.c.contest)
+                .group_by(key, RESULTS.c.contest, RESULTS.c.reference)
             )
 
         rows = union_all(
@@ -771,9 +775,12 @@ class Store:
         statement = _lineups().where(LINEUPS.c.agent_id == agent_id)
         return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
 
-    async def model_history(self, names: Sequence[str]) -> Sequence[Record]:
-        """Per contest: the locked lineups of a model (under any of its spellings) and sums of their results."""
-        base = _lineups().where(LINEUPS.c.model.in_(names)).subquery()
+    async def model_history(self, spellings: Sequence[tuple[str, bool]]) -> Sequence[Record]:
+        """Per contest: the locked lineups of a model and sums of their results.
+
+        ``spellings`` are as :meth:`models` gives them.
+        """
+        base = _lineups().where(tuple_(LINEUPS.c.model, LINEUPS.c.reference).in_(spellings)).subquery()
         statement = select(
             base.c.contest,
             base.c.season,
@@ -797,10 +804,10 @@ class Store:
             catalogued=frozenset(row.canonical for row in mapped if row.catalogued),
         )
 
-    async def models(self) -> list[str]:
-        """Every model that a locked lineup carries, as written."""
-        statement = select(LINEUPS.c.model).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest).distinct()
-        return sorted((await self._connection.execute(statement)).scalars())
+    async def models(self) -> list[tuple[str, bool]]:
+        """Every model that a locked lineup carries, as written, and whether the lineup is a reference strategy's."""
+        statement = select(LINEUPS.c.model, LINEUPS.c.reference).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest)
+        return sorted((row.model, row.reference) for row in await self._connection.execute(statement.distinct()))
 
 
 def _lineups() -> Query:

@@ -312,9 +312,12 @@ class Boards:
                 entrants=[(Kind.AGENT, card.shown) for card in cards.values()],
                 roles={label: card.marks for label, card in cards.items()},
             )
-            models = {label: labels.shown(card.model or "") for label, card in cards.items()}
+            models = {label: labels.shown(card.model or "", reference=card.reference) for label, card in cards.items()}
             return Board(kind, metric, season, seasons, contests, made, empty, models)
-        weeks = [replace(week, name=labels.shown(week.name)) for week in await store.model_weeks(season)]
+        weeks = [
+            replace(week, name=labels.shown(week.name, reference=week.reference))
+            for week in await store.model_weeks(season)
+        ]
         pooled = await self._table([week for week in weeks if week.kind is Kind.MODEL], metric)
         cohort = await self._table([week for week in weeks if week.kind is Kind.COHORT], metric)
         return Board(kind, metric, season, seasons, contests, pooled, cohort, {})
@@ -356,7 +359,7 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
             season=row.season,
             week=row.week,
             lineup_id=row.lineup_id,
-            model=labels.shown(row.model),
+            model=labels.shown(row.model, reference=row.reference),
             projected_score=row.projected_score,
             confidence=row.confidence,
             points=row.points,
@@ -367,7 +370,8 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
     )
     seasons = sorted({entry.season for entry in entries}, reverse=True) if card.shown_by_name else []
     rows = await _rows_labelled(store, Kind.AGENT, seasons, boards, label_of(Kind.AGENT, card.shown))
-    return AgentHistory(card, labels.shown(card.model) if card.model else None, entries, rows)
+    model = labels.shown(card.model, reference=card.reference) if card.model else None
+    return AgentHistory(card, model, entries, rows)
 
 
 async def model(store: Store, name: str, boards: Boards) -> ModelHistory:
@@ -377,9 +381,9 @@ async def model(store: Store, name: str, boards: Boards) -> ModelHistory:
     """
     name = unicodedata.normalize("NFC", name)
     labels = await store.labels()
-    shown = {known: labels.shown(known) for known in await store.models()}
+    shown = {(known, mark): labels.shown(known, reference=mark) for known, mark in await store.models()}
     if name not in shown.values() and name in labels.canonical:
-        name = labels.shown(name)
+        name = labels.shown(name, reference=False)
     spellings = [known for known in shown if shown[known] == name]
     weeks = tuple(
         ModelWeek(
@@ -506,7 +510,7 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     unranked = [
         replace(
             _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order),
-            model=labels.shown(lineup.model),
+            model=labels.shown(lineup.model, reference=lineup.reference),
         )
         for lineup in await store.lineups(name)
     ]

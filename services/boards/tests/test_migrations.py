@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, delete, select, text
 
-from boards.store import METADATA
+from boards.store import METADATA, ROW_WEEKS
 from common.db import BUS
-from testkit.fixtures import Databases
+from testkit.fixtures import Databases, Start
 
 
 def test_the_migrations_make_the_tables_that_the_store_describes(databases: Databases) -> None:
@@ -22,3 +26,28 @@ def test_the_migrations_make_the_tables_that_the_store_describes(databases: Data
         context = MigrationContext.configure(connection, opts={"include_object": ours})
         assert compare_metadata(context, METADATA) == []
     engine.dispose()
+
+
+@pytest.mark.rule("B7")
+async def test_row_weeks_made_by_a_migration_are_those_that_the_store_makes(
+    start: Start, script: ModuleType, tell: Callable[..., Awaitable[Any]]
+) -> None:
+    agents = [
+        script.Agent("alice", "reference/price-greedy"),
+        script.Agent("greedy", "reference/price-greedy", marks=script.REFERENCE),
+        script.Agent("house", "m", marks=script.COHORT),
+    ]
+    migration = import_module("boards.migrations.versions.0003_reference_rows")
+    async with start("boards") as service:
+        for number in (1, 2):
+            await tell(service, script.Week(number).told(agents, words=False))
+        async with service.runtime.database.transaction() as connection:
+
+            async def rows() -> set[tuple[Any, ...]]:
+                return {tuple(row) for row in await connection.execute(select(ROW_WEEKS))}
+
+            before = await rows()
+            assert len(before) == 14, "two models, one of them twice, the cohort and three agents, in two weeks"
+            await connection.execute(delete(ROW_WEEKS))
+            await connection.execute(text(migration._MAKE.format(mark="r.reference", by=", r.reference")))
+            assert await rows() == before

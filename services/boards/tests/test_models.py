@@ -136,8 +136,37 @@ def test_labels_lead_one_step_and_the_catalogues_own_need_no_verdict() -> None:
         flagged=frozenset({"a"}),
         catalogued=frozenset({"a", "b"}),
     )
-    assert labels.shown("a") == "b"
-    assert labels.shown("b") == "c"
-    assert labels.shown("c") == model_shown("a", cleared=False), "flagged, though of the catalogue"
-    assert labels.shown("free") == "free"
-    assert labels.shown("new") == model_shown("new", cleared=False)
+    assert labels.shown("a", reference=False) == "b"
+    assert labels.shown("b", reference=False) == "c"
+    assert labels.shown("c", reference=False) == model_shown("a", cleared=False), "flagged, though of the catalogue"
+    assert labels.shown("free", reference=False) == "free"
+    assert labels.shown("new", reference=False) == model_shown("new", cleared=False)
+
+
+@pytest.mark.rule("B8", "A8")
+async def test_who_states_the_label_of_a_reference_strategy_does_not_stand_under_it(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    label = "reference/price-greedy"
+    house = script.Agent("greedy", label, marks=script.REFERENCE)
+    agents = [house, script.Agent("poser", label), script.Agent("other", "Reference/Random-Legal", claimed=False)]
+    week = script.Week(1)
+    async with start("boards") as service:
+        await tell(service, [pair for agent in agents for pair in agent.told()])
+        for number in (1, 2):
+            await tell(service, script.Week(number).told(agents, words=False))
+        rows = {row["model"]: row for row in (await get(service, "/api/v1/boards/models"))["rows"]}
+        withheld = model_shown(label, cleared=False)
+        assert set(rows) == {label, withheld, model_shown("Reference/Random-Legal", cleared=False)}
+        assert rows[label]["sums"][0] == week.points(house)
+        assert "reference" in rows[label]["marks"]
+        assert "reference" not in rows[withheld]["marks"]
+        assert [week["lineups"] for week in (await get(service, f"/api/v1/models/{label}"))["weeks"]] == [1, 1]
+        assert [week["lineups"] for week in (await get(service, f"/api/v1/models/{withheld}"))["weeks"]] == [1, 1]
+        lineups = (await get(service, "/api/v1/contests/2017-W01/lineups"))["lineups"]
+        assert {lineup["agent"]["name"]: lineup["model"] for lineup in lineups}["poser"] == withheld
+        assert (await get(service, "/api/v1/agents/poser"))["agent"]["model"] == withheld
+        board = (await get(service, "/api/v1/boards/agents"))["rows"]
+        assert {row["name"]: row["model"] for row in board} == {"greedy": label, "poser": withheld}
+        before = (await service.operator.get("/operator/api/v1/boards/digest")).json()["digest"]
+        assert (await service.operator.post("/operator/api/v1/boards/rebuild")).json()["digest"] == before
