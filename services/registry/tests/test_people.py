@@ -837,6 +837,14 @@ async def test_a_session_ends_when_it_idles_and_when_it_is_old(
         assert await count(service, SESSIONS) == 0
 
 
+async def test_one_account_that_signs_in_twice_at_once_is_one_owner(start: Start, configured: str) -> None:
+    async with start("registry") as service, browser(service) as ann, browser(service) as also_ann:
+        answers = [await agree(await person.depart(), "ann") for person in (ann, also_ann)]
+        entered = await asyncio.gather(ann.open(answers[0]), also_ann.open(answers[1]))
+        assert [answer.status_code for answer in entered] == [303, 303]
+        assert (await count(service, OWNERS), await count(service, SESSIONS)) == (1, 2)
+
+
 async def test_a_session_cookie_that_was_changed_is_none(start: Start, configured: str) -> None:
     async with start("registry") as service, browser(service) as ann:
         await ann.sign_in("ann")
@@ -1009,6 +1017,21 @@ async def test_words_of_an_agent_are_text_on_these_pages(start: Start, configure
         assert "<script" not in page
         assert "<b>" not in page
         assert "&lt;script&gt;" in page
+
+
+@pytest.mark.rule("A11")
+async def test_too_many_attempts_get_a_page_that_says_when_the_next_is_possible(start: Start, configured: str) -> None:
+    async with start("registry") as service, browser(service) as ann:
+        service.runtime.settings.limits.update({"sign-ins": "2/600", "claim-pages": "1/60"})
+        for _ in range(2):
+            assert (await ann.open("/signin/with/club")).status_code == 303
+        answer = await ann.open("/signin/with/club")
+        assert answer.status_code == 429
+        assert f"in {answer.headers['retry-after']} seconds" in answer.text
+        assert answer.headers["content-type"].startswith("text/html")
+        assert (await ann.open("/claim/x")).status_code == 404
+        assert (await ann.open("/claim/x")).status_code == 429
+        assert (await ann.open("/signin")).status_code == 200
 
 
 # --- what is kept --------------------------------------------------------------------------------
