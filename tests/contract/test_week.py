@@ -6,6 +6,7 @@ import gzip
 import json
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from jsonschema import Draft202012Validator, FormatChecker
 
@@ -15,6 +16,8 @@ from embedded.nats import Nats
 from house.field import view
 from house.strategies import Strategy, Style, play
 from mafl.models import Contest, Pool
+from registry import people
+from registry.store import Store
 from testkit import contracts
 from testkit.fixtures import Start, Started, admin
 
@@ -63,6 +66,16 @@ async def _a_week(running: dict[str, Started]) -> None:
     for agent in (claimed, released):
         await ok(await registry.operator.post(f"/operator/api/v1/agents/{agent}/claim", json={"owner": "Someone"}))
     await ok(await registry.operator.post(f"/operator/api/v1/agents/{released}/release"))
+    await ok(await registry.operator.put("/operator/api/v1/models/demo/two", json={"canonical": "demo/two"}))
+
+    # A name that moderation flags, and whose owner asks a person to look at it.
+    named = {"name": "Call 212-555-0147", "model": "demo/one"}
+    flagged = (await ok(await registry.client.post("/api/v1/agents", json=named)))["agent"]["id"]
+    owner = await ok(await registry.operator.post(f"/operator/api/v1/agents/{flagged}/claim", json={"owner": "Ann"}))
+    await quiet()
+    async with registry.runtime.database.transaction() as connection:
+        now = await registry.runtime.clock.now(connection)
+        await people.ask_review(Store(connection), UUID(owner["owner_id"]), UUID(flagged), None, now=now)
 
     # Noon of the Sunday: a pool of one file, one week of it.
     pool_file = (DATA / "pool_2017_dk.csv.gz").read_bytes()
