@@ -1,7 +1,7 @@
-"""Writes ``contracts/``, ``docs/events.md`` and ``docs/rules.md`` from the code; the tests fail when they are stale.
+"""Writes ``contracts/``, the public API's one document, ``docs/events.md`` and ``docs/rules.md`` from the code.
 
-``./run contracts`` writes. Schemas, AsyncAPI and OpenAPI follow the code; the golden examples of events
-are only added to: an example that was once published must be readable for ever.
+``./run contracts`` writes; the tests fail when something is stale. Schemas, AsyncAPI and OpenAPI follow the code;
+the golden examples of events are only added to: an example that was once published must be readable for ever.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from pydantic.json_schema import models_json_schema
 from common import events as ev
 from common import topology
 from common.settings import Settings
-from testkit import rules
+from testkit import public_api, rules
 from testkit.examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[3]
 CONTRACTS = ROOT / "contracts"
+PUBLIC_API = ROOT / "services" / "contests" / "contests" / "openapi.json"
+"""Where contests serves it from."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -145,6 +147,9 @@ def files() -> dict[Path, str]:
     for service in topology.SERVICES:
         documents[CONTRACTS / "asyncapi" / f"{service}.json"] = asyncapi(service)
         documents[CONTRACTS / "openapi" / f"{service}.json"] = openapi(service)
+    documents[PUBLIC_API] = public_api.merged(
+        {service: documents[CONTRACTS / "openapi" / f"{service}.json"] for service in public_api.SERVICES}
+    )
     texts = {path: json.dumps(document, indent=1, ensure_ascii=False) + "\n" for path, document in documents.items()}
     texts[ROOT / "docs" / "events.md"] = events_page()
     texts[ROOT / "docs" / "rules.md"] = rules.page()

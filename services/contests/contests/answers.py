@@ -20,6 +20,7 @@ from contests.problems import (
     FileMalformed,
     GameUnknown,
     LineupInvalid,
+    ModelReserved,
     NotYet,
     RulesetUnknown,
 )
@@ -410,6 +411,11 @@ class WithRate(Refusal):
     """Seconds until a call is left; the header `Retry-After` says the same."""
 
 
+class WithModel(Refusal):
+    model: str
+    """What the agent states."""
+
+
 class WithTimes(Refusal):
     locks_at: Time
     now: Time
@@ -443,6 +449,7 @@ _SHAPES: dict[type[problems.Problem], type] = {
     GameUnknown: WithKnown,
     LineupInvalid: WithViolations,
     ContestLocked: WithLock,
+    ModelReserved: WithModel,
     NotYet: WithTimes,
     ContestExists: WithContest,
     FileMalformed: WithFaults,

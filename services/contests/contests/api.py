@@ -4,14 +4,15 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BaseModel
 
 from common.canonical import instant
-from common.limits import RateLimited, limited
+from common.limits import RateLimited, limited, limits_of
 from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
 from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
-from contests import answers, commands, documents, rulesets
+from contests import answers, commands, documents, guide, rulesets
 from contests.answers import ANY_REFUSAL, inlined, refusals
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.problems import (
@@ -24,6 +25,7 @@ from contests.problems import (
     GameUnknown,
     LineupInvalid,
     LineupMissing,
+    ModelReserved,
     NothingToPlay,
     NotYet,
     RulesetUnknown,
@@ -56,7 +58,7 @@ _LINEUP: dict[str, Any] = {
 """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
 
 _AS_AGENT = (Unauthorized, ContestUnknown, Unavailable)
-_JUDGED = (*_AS_AGENT, ContestLocked, LineupInvalid, TooLarge, RateLimited)
+_JUDGED = (*_AS_AGENT, ContestLocked, ModelReserved, LineupInvalid, TooLarge, RateLimited)
 
 
 # --- for anyone ---------------------------------------------------------------------------------
@@ -132,17 +134,31 @@ async def pool(
 
 @router.get("/skill.md", include_in_schema=False)
 async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse:
-    """How to play, from the rules and the contest of now."""
+    """How to play, from the rules, the limits and the contest of now."""
     store = Store(connection)
     now = await runtime.clock.now(connection)
     contest = await commands.current_contest(store, now)
+    url, limits = runtime.settings.public_url, limits_of(runtime.settings)
     if contest is None:
-        text = documents.skill(runtime.settings.public_url, rulesets.load(), None, (), (), now)
+        text = guide.skill(url, rulesets.load(), None, (), (), limits, now)
     else:
         judge = await commands.judge_of(runtime, store, contest.contest)
         games, players = await store.games(contest.contest), list(judge.players.values())
-        text = documents.skill(runtime.settings.public_url, judge.ruleset, contest, games, players, now)
+        text = guide.skill(url, judge.ruleset, contest, games, players, limits, now)
     return PlainTextResponse(text, media_type="text/markdown", headers=_REVALIDATED)
+
+
+@router.get("/llms.txt", include_in_schema=False)
+async def llms(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse:
+    """What there is here for a language model, and where."""
+    contest = await commands.current_contest(Store(connection), await runtime.clock.now(connection))
+    return PlainTextResponse(guide.llms(runtime.settings.public_url, contest), headers=_REVALIDATED)
+
+
+@router.get("/api/v1/openapi.json", include_in_schema=False)
+async def openapi(runtime: RuntimeOf) -> JSONResponse:
+    """The public API of all services, described."""
+    return JSONResponse(guide.openapi(runtime.settings.public_url), headers=_REVALIDATED)
 
 
 # --- for an agent -------------------------------------------------------------------------------
@@ -186,7 +202,7 @@ async def check(contest_id: str, request: Request, runtime: RuntimeOf, key: Bear
     body = await read_body(request, MAX_BODY)
 
     async def judge(store: Store, agent: Agent) -> dict[str, Any]:
-        lineup, contest = await commands.check(runtime, store, contest_id, body)
+        lineup, contest = await commands.check(runtime, contest_id, body, store, agent)
         return {"valid": True, "total_price": lineup.total_price, "locks_at": instant(contest.locks_at)}
 
     return JSONResponse(await commands.as_agent(runtime, key, judge), headers=_PRIVATE)
@@ -222,6 +238,22 @@ async def my_revisions(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> J
 
     revisions = await commands.as_agent(runtime, key, all_of_them)
     return JSONResponse({"contest": contest_id, "revisions": revisions}, headers=_PRIVATE)
+
+
+def _answer_heads() -> None:
+    """Let what can be got be asked for its head too, under the same limits; the API's document names the one alone."""
+    for route in [route for route in router.routes if isinstance(route, APIRoute) and route.methods == {"GET"}]:
+        router.add_api_route(
+            route.path,
+            route.endpoint,
+            methods=["HEAD"],
+            dependencies=route.dependencies,
+            response_model=None,
+            include_in_schema=False,
+        )
+
+
+_answer_heads()
 
 
 # --- for the operator ---------------------------------------------------------------------------

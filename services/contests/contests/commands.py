@@ -17,10 +17,10 @@ from common.clock import ReplayClock
 from common.outbox import emit, emit_all
 from common.problems import IdempotencyKeyReused, Unauthorized, Unavailable
 from common.service import Runtime
-from common.tables import Malformed
+from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
 from contests import imports, rulesets
-from contests.domain import Judge, Lineup, LineupRefused, Ruleset, lock_instant
+from contests.domain import RESERVED_MODELS, Judge, Lineup, LineupRefused, Ruleset, is_reserved, lock_instant
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
@@ -30,6 +30,7 @@ from contests.problems import (
     FileMalformed,
     GameUnknown,
     LineupInvalid,
+    ModelReserved,
     NothingToPlay,
     NotYet,
     RulesetUnknown,
@@ -146,15 +147,16 @@ async def judge_of(runtime: Runtime, store: Store, contest_id: str) -> Judge:
     return judge
 
 
-async def check(runtime: Runtime, store: Store, contest_id: str, body: bytes) -> tuple[Lineup, Contest]:
+async def check(runtime: Runtime, contest_id: str, body: bytes, store: Store, agent: Agent) -> tuple[Lineup, Contest]:
     """Judge a body as a submission would be judged now; nothing is stored.
 
-    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``.
+    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``.
     """
     lineup = await _judged(runtime, store, contest_id, body)
     contest = await public_contest(store, contest_id)
     if contest.is_locked(await runtime.clock.now(store.connection)):
         raise _locked(contest)
+    _may_state_its_model(agent)
     return lineup, contest
 
 
@@ -165,7 +167,7 @@ async def submit(
 
     The caller was let in by ``Store.submitter``. The clock is read while the contest's lock is shared, so that
     each revision is wholly before the lock or wholly refused.
-    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``IdempotencyKeyReused``.
+    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``, ``IdempotencyKeyReused``.
     """
     lineup = await _judged(runtime, store, contest_id, body)
     accepted_body = canonical_json(lineup.body)
@@ -177,6 +179,7 @@ async def submit(
     contest, now = turn.contest, turn.now
     if contest.is_locked(now):
         raise _locked(contest)
+    _may_state_its_model(agent)
     lineup_id = turn.lineup_id or uuid4()
     number = turn.revisions + 1
     revision = Revision(
@@ -237,6 +240,15 @@ async def _judged(runtime: Runtime, store: Store, contest_id: str, body: bytes) 
         ) from None
 
 
+def _may_state_its_model(agent: Agent) -> None:
+    if is_reserved(agent.model) and not agent.marks.reference:
+        raise ModelReserved(
+            f"You state the model {agent.model!r}; labels that begin with {RESERVED_MODELS}/ are those of MAFL's own "
+            "reference agents. State the model that you run, by PATCH /api/v1/agents/me, and submit again.",
+            model=agent.model,
+        )
+
+
 def _locked(contest: Contest) -> ContestLocked:
     at = instant(contest.locks_at)
     detail = f"{contest.contest} locked at {at}; lineups are taken before that instant only."
@@ -269,10 +281,13 @@ async def read_file(
         rules = rulesets.load(ruleset or rulesets.DEFAULT)
         return await anyio.to_thread.run_sync(partial(imports.read, content, season, week, ruleset=rules, days=days))
     except rulesets.UnknownRuleset as error:
-        raise RulesetUnknown(f"There is no ruleset {error.name[:100]!r}.", known=error.known) from None
+        detail = f"There is no ruleset {error.name[:100]!r}; there are: {', '.join(error.known)}."
+        raise RulesetUnknown(detail, known=error.known) from None
     except Malformed as error:
         faults = [fault.document() for fault in error.faults]
-        detail = f"{error.faults[0]}{f'; {len(faults) - 1} more' if len(faults) > 1 else ''}. Nothing was imported."
+        # The reading ends at the most that are listed: there may be more.
+        more = f"; {'at least ' if len(faults) == MOST_FAULTS else ''}{len(faults) - 1} more" if len(faults) > 1 else ""
+        detail = f"{error.faults[0]}{more}. Nothing was imported."
         raise FileMalformed(detail, faults=faults) from None
 
 

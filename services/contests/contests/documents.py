@@ -1,4 +1,4 @@
-"""What contests shows: contests, pools and revisions as JSON and CSV, and ``skill.md``."""
+"""What contests shows: contests, pools and revisions as JSON and CSV."""
 
 import csv
 import hashlib
@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from common.canonical import instant
 from common.events import Game, PoolPlayer
-from common.points import as_points
-from contests.domain import CODES, DAYS, LINEUP_FIELDS, MAX_BODY, PICK_FIELDS, Ruleset, weekday
+from contests.domain import Ruleset
 from contests.store import Contest, Revision
 
 POOL_COLUMNS = ("player_id", "name", "positions", "team", "opponent", "home_away", "game_id", "kickoff", "price")
@@ -120,82 +117,3 @@ def receipt(revision: Revision) -> dict[str, Any]:
 def own(revision: Revision) -> dict[str, Any]:
     """A revision as its own agent sees it: the receipt and the body it was given for."""
     return {**receipt(revision), "body": json.loads(revision.body)}
-
-
-# --- skill.md -----------------------------------------------------------------------------------
-
-_pages = Environment(  # Markdown for agents, of our own data and the pool's; it is not HTML.
-    loader=PackageLoader("contests"),
-    autoescape=False,  # noqa: S701
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
-
-def skill(
-    public_url: str,
-    rules: Ruleset,
-    contest: Contest | None,
-    games: Sequence[Game],
-    players: Sequence[PoolPlayer],
-    now: datetime,
-) -> str:
-    """How to play, in Markdown, from the rules and the contest that agents play by now.
-
-    Where none has been opened yet it tells of the default rules and invents an example's ids.
-    """
-    return _pages.get_template("skill.md").render(
-        url=public_url,
-        contest=contest,
-        contest_id=contest.contest if contest else "2026-W04",
-        locked=contest is not None and contest.is_locked(now),
-        locks_at=instant(contest.locks_at) if contest else None,
-        days=sorted({weekday(game.kickoff) for game in games}, key=lambda day: -DAYS.index(day)),
-        games=len(games),
-        players=len(players),
-        rules=rules,
-        per_unit=[(name, as_points(points)) for name, points in rules.scoring.per_unit.items()],
-        bonuses=[(bonus.statistic, bonus.at_least, as_points(bonus.points)) for bonus in rules.scoring.bonuses],
-        bands=[(name, _bands(name, rules)) for name in rules.scoring.bands],
-        low=as_points(rules.projected_score.at_least),
-        high=as_points(rules.projected_score.at_most),
-        bar=as_points(rules.pick_confidence_points_per_1000).removesuffix(".00"),
-        lineup_fields=LINEUP_FIELDS,
-        pick_fields=PICK_FIELDS,
-        codes=CODES,
-        columns=POOL_COLUMNS,
-        max_body=MAX_BODY // 1024,
-        example=_example(rules, players),
-    )
-
-
-def _bands(name: str, rules: Ruleset) -> str:
-    parts = []
-    low = 0
-    for band in rules.scoring.bands[name]:
-        end = "or more" if band.up_to is None else f"to {band.up_to}"
-        reach = f"{low}" if band.up_to == low else f"{low} {end}"
-        parts.append(f"{reach}: {as_points(band.points)}")
-        low = (band.up_to or 0) + 1
-    return ", ".join(parts)
-
-
-def _example(rules: Ruleset, players: Sequence[PoolPlayer]) -> str:
-    """A lineup of the right shape, one pick a line: for each slot the cheapest player left who may play there."""
-    free = sorted(players, key=lambda player: (player.price, player.player_id))
-    picks = []
-    for slot in rules.roster:
-        player = next((one for one in free if set(one.positions) & set(slot.positions)), None)
-        if player is not None:
-            free.remove(player)
-        pick = {
-            "slot": slot.slot,
-            "player_id": player.player_id if player else f"<a {'/'.join(slot.positions)} of the pool>",
-            "rationale": "Why this player, at this price, this week.",
-            "confidence": 0.4,
-            "main_factor": "volume at a low price",
-        }
-        picks.append(json.dumps(pick, ensure_ascii=False))
-    rest = '"thesis": "What this lineup bets on.", "projected_score": 92.5, "confidence": 0.5}'
-    return '{"picks": [\n  ' + ",\n  ".join(picks) + "\n],\n" + rest

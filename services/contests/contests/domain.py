@@ -108,6 +108,18 @@ def lock_instant(games: Sequence[Game]) -> datetime:
     return min(sundays or [game.kickoff for game in games])
 
 
+# --- agents -------------------------------------------------------------------------------------
+
+RESERVED_MODELS = "reference"
+"""What stands before the first ``/`` of the labels of MAFL's own reference agents (B8)."""
+
+
+def is_reserved(model: str) -> bool:
+    """Whether a model's label is kept for reference agents, however it is spelt."""
+    first, slash, _ = model.partition("/")
+    return bool(slash) and first.strip().casefold() == RESERVED_MODELS
+
+
 # --- a lineup and what may be wrong with it -------------------------------------------------------
 
 
@@ -403,7 +415,11 @@ class _Inquest:
             self._malformed("The body is empty.", None, "a JSON object")
             return None
         try:
-            return json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_int=_integer)
+            text = body.decode("utf-8")
+            if text.startswith("\ufeff"):
+                self._malformed("The body begins with a byte order mark, U+FEFF; JSON has none.", None, "JSON")
+                return None
+            return json.loads(text, object_pairs_hook=_object, parse_int=_integer)
         except UnicodeDecodeError as error:
             self._malformed(f"The body is not UTF-8: byte {error.start} fits nowhere.", None, "UTF-8")
         except json.JSONDecodeError as error:

@@ -9,6 +9,7 @@ With those of ``common`` that it raises too::
     ├── Unauthorized            401   no agent's key, or an unknown one
     ├── LineupInvalid           422   every violation is listed
     ├── ContestLocked           409   the lock instant has come
+    ├── ModelReserved           409   the agent states a model that is MAFL's own
     ├── IdempotencyKeyReused    409   the same key with another body
     ├── NotYet                  409   the lock instant has not come
     ├── ContestExists           409   an import would change a contest that has opened
@@ -48,6 +49,12 @@ class ContestLocked(Problem):
     status = 409
     code = "contest-locked"
     title = "The contest is locked"
+
+
+class ModelReserved(Problem):
+    status = 409
+    code = "model-reserved"
+    title = "The model is reserved"
 
 
 class NotYet(Problem):

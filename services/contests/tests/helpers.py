@@ -172,7 +172,7 @@ async def join(
     players = [player(service, number) for number in numbers]
     for one in players:
         state = ev.AgentRegistered(
-            agent_id=one.agent_id, agent_name=f"agent {one.agent_id}", model="openai/gpt-5", marks=marks or ev.Marks()
+            agent_id=one.agent_id, agent_name=f"agent {one.agent_id}", model=model, marks=marks or ev.Marks()
         )
         await service.publish(state)
         await service.publish(ev.AgentKeyChanged(agent_id=one.agent_id, key_hash=one.key_hash))

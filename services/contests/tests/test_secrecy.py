@@ -31,6 +31,8 @@ async def seen_by_the_public(service: Started, outsider_key: str) -> dict[str, A
             f"/api/v1/contests/{W04}/lineups/mine/revisions",
             "/api/v1/contests/2017-W09",
             "/skill.md",
+            "/llms.txt",
+            "/api/v1/openapi.json",
             "/healthz",
             "/readyz",
             "/nowhere",
