@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from common.limits import forget_old_counts
+from common.limits import forget_old_counts, limits_of
 from common.service import Service, create_app
 from common.settings import Settings
 from common.topology import KEY_CHANGED_NOW
@@ -12,6 +12,8 @@ from contests.consumers import HANDLERS
 
 
 def app(settings: Settings | None = None) -> FastAPI:
+    settings = settings or Settings()
+    limits_of(settings)  # A wrong one stops the start, not the first call.
     return create_app(
         Service(
             name="contests",

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from common.clock import SystemClock
-from common.limits import forget_old_counts
+from common.limits import forget_old_counts, limits_of
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
 from common.topology import AGENT_BY_KEY
@@ -46,6 +46,7 @@ async def forget_people(runtime: Runtime) -> None:
 def app(settings: Settings | None = None) -> FastAPI:
     """The application; settings come from the environment unless given."""
     settings = settings or Settings()
+    limits_of(settings)  # A wrong one stops the start, not the first call.
     signing_in = PeopleSettings().check(settings)
     application = create_app(
         Service(

@@ -2,14 +2,22 @@
 
 import asyncio
 import time
+from pathlib import Path
 
+import anyio.to_thread
 import httpx
 import pytest
 from fastapi import Request
+from sqlalchemy import text
 
 from common.limits import EMBEDDED_FACTOR, USUAL, Limit, address_of, count, limits_of
 from common.settings import Settings
+from common.topology import SERVICES
+from embedded.caddy import Caddy
+from embedded.process import free_port
 from testkit.fixtures import Start, Started
+
+from .serving import served
 
 
 def limit(service: Started, **rates: str) -> None:
@@ -105,8 +113,6 @@ async def test_no_address_and_no_key_is_kept_to_count_by(start: Start) -> None:
     async with start("registry") as registry:
         await register(registry, "Alice")
         async with registry.runtime.database.transaction() as connection:
-            from sqlalchemy import text
-
             rows = repr((await connection.execute(text("SELECT * FROM rate_limits"))).all())
         assert "127.0.0.1" not in rows
         assert len(rows) > 60
@@ -142,6 +148,35 @@ def test_limits_are_data_that_the_operator_may_change() -> None:
     for wrong in ({"registrations": "many"}, {"registrations": "0/60"}, {"regristrations": "5/60"}):
         with pytest.raises(ValueError, match="MAFL_LIMITS"):
             limits_of(settings(limits=wrong))
+
+
+@pytest.mark.rule("A11")
+async def test_behind_the_gateway_a_client_counts_by_its_own_address_whatever_it_claims(
+    start: Start, tmp_path: Path
+) -> None:
+    async with start("registry") as registry, served(registry.app) as url, httpx.AsyncClient() as client:
+        limit(registry, registrations="2/3600")
+        port = int(url.rpartition(":")[2])
+        gateway = Caddy(tmp_path / "caddy", dict.fromkeys(SERVICES, port), free_port(), free_port())
+        await anyio.to_thread.run_sync(gateway.start)
+        try:
+
+            async def claim_to_be(address: str, origin: str, name: str) -> int:
+                answer = await client.post(
+                    f"{origin}/api/v1/agents",
+                    json={"name": name, "model": "gpt-5"},
+                    headers={"X-Forwarded-For": address, "Forwarded": f"for={address}"},
+                )
+                return answer.status_code
+
+            public = f"http://127.0.0.1:{gateway.public_port}"
+            claimed = [await claim_to_be(f"203.0.113.{n}", public, f"agent {n}") for n in range(3)]
+            assert claimed == [201, 201, 429]
+            # What the gateway itself says of a client is believed: two clients, two counts.
+            said = [await claim_to_be(f"203.0.113.{n % 2}", url, f"other {n}") for n in range(6)]
+            assert said == [201, 201, 201, 201, 429, 429]
+        finally:
+            await anyio.to_thread.run_sync(gateway.stop)
 
 
 @pytest.mark.rule("A11")
