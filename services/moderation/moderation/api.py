@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
+from common import problems
 from common.events import State
-from common.problems import NotFound
-from common.requests import json_body, parsed
+from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, operator_only
 from moderation import commands
 from moderation.domain import Judgement
@@ -21,7 +21,30 @@ from moderation.store import Store
 LARGEST_BODY = 32 * 1024
 """Bytes; the longest judgement allowed is a small part of it."""
 
-operator = APIRouter(prefix="/operator/api/v1/moderation", dependencies=[Depends(operator_only)])
+
+class Refusal(BaseModel):
+    """A problem document (RFC 9457). ``code`` is what a program goes by; further members depend on it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+
+
+def refusals(*kinds: type[problems.Problem]) -> dict[int | str, dict[str, Any]]:
+    """``responses`` of a route that may refuse in these ways, one for each status."""
+    content = {problems.CONTENT_TYPE: {"schema": Refusal.model_json_schema()}}
+    return {kind.status: {"description": f"`{kind.code}`: {kind.title}", "content": content} for kind in kinds}
+
+
+operator = APIRouter(
+    prefix="/operator/api/v1/moderation",
+    dependencies=[Depends(operator_only)],
+    responses=refusals(problems.Refused, problems.Unauthorized, problems.Unavailable),
+)
 
 
 class BacklogView(BaseModel):
@@ -104,27 +127,31 @@ async def backlog(connection: Connection) -> BacklogView:
     )
 
 
-@operator.get("/queue")
+@operator.get("/queue", responses=refusals(problems.InvalidRequest))
 async def queue(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> QueueView:
     """Flagged and unchecked texts of final revisions, once their contest is locked, and agents' names."""
     return QueueView(items=[ItemView.model_validate(row) for row in await Store(connection).withheld(limit)])
 
 
-@operator.get("/lineups/{lineup_id}")
+@operator.get("/lineups/{lineup_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))
 async def lineup(lineup_id: UUID, connection: Connection) -> CaseView:
     """All texts of a lineup's final revision, cleared ones too, once its contest is locked."""
     store = Store(connection)
     return _case(await store.lineup(lineup_id), await store.history(lineup_id=lineup_id))
 
 
-@operator.get("/agents/{agent_id}")
+@operator.get("/agents/{agent_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))
 async def agent(agent_id: UUID, connection: Connection) -> CaseView:
     """An agent's name and its verdict."""
     store = Store(connection)
     return _case(await store.agent_name(agent_id), await store.history(agent_id=agent_id))
 
 
-@operator.post("/judgements", openapi_extra=json_body(Judgement))
+@operator.post(
+    "/judgements",
+    openapi_extra=json_body(Judgement),
+    responses=refusals(problems.NotFound, commands.JudgedMeanwhile, TooLarge, problems.InvalidRequest),
+)
 async def judge(wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection) -> CaseView:
     """Clear or flag one text of a locked lineup, or an agent's name, by hand; at once public, or withdrawn.
 
@@ -143,5 +170,5 @@ async def judge(wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], c
 
 def _case(items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]]) -> CaseView:
     if not items:
-        raise NotFound("There is no such agent, or no such lineup of a locked contest.")
+        raise problems.NotFound("There is no such agent, or no such lineup of a locked contest.")
     return CaseView.model_validate({"items": items, "history": history})
