@@ -29,7 +29,7 @@ WEEKS = 2
 NAME = "Found by Ann"
 PLAYERS = (
     Member("Gridiron Gail", "demo/aurora-1", Style(Strategy.VALUE), owner="Gail"),
-    Member(NAME, "demo/ember-7b", Style(Strategy.TRAILING)),
+    Member(NAME, "demo/ember-7b", Style(Strategy.TRAILING), aside="More on https://example.org/picks."),
 )
 PICTURES = os.environ.get("MAFL_SCREENSHOTS")
 
@@ -43,6 +43,7 @@ class Played:
     url: str
     claim: str
     outbox: Path
+    operator: httpx.AsyncClient
 
 
 @contextmanager
@@ -89,7 +90,9 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Play
                 key = season._field.playing[NAME].client._headers
                 link = await agent.post("/api/v1/agents/me/claim-link", headers=key)
             assert link.status_code == 201, link.text
-            yield Played(stack.public_url, link.json()["claim_url"], state / "outbox")
+            token = {"Authorization": f"Bearer {stack.operator_token}"}
+            async with httpx.AsyncClient(base_url=stack.operator_url, headers=token) as operator:
+                yield Played(stack.public_url, link.json()["claim_url"], state / "outbox", operator)
 
 
 @pytest.fixture
@@ -121,7 +124,7 @@ async def picture(page: Page, name: str) -> None:
     await page.set_viewport_size(before)
 
 
-@pytest.mark.rule("A4", "A5", "A6", "A10", "M2")
+@pytest.mark.rule("A4", "A5", "A6", "A10", "M2", "M4")
 async def test_a_claim_brings_past_reasoning_and_name_and_a_release_takes_both(played: Played, person: Page) -> None:
     board, contest = f"{played.url}/agents", f"{played.url}/contests/2017-W01"
 
@@ -162,8 +165,18 @@ async def test_a_claim_brings_past_reasoning_and_name_and_a_release_takes_both(p
     await until("its past reasoning", with_its_words)
     await person.goto(f"{played.url}/me")
     assert await person.get_by_text("2017-W02, revision").count() == 1
-    assert await person.get_by_text("texts published").count() == 1
+    assert await person.get_by_text("18 of 19 texts published, 1 flagged").count() == 1
+    withheld = person.locator(".withheld").filter(has_text="Withheld in 2017-W02")
+    assert "link" in await withheld.inner_text()
     await picture(person, "me")
+    await withheld.get_by_role("button", name="Ask for a review").click()
+    assert await person.get_by_text("You asked for a review").count() == 1
+
+    async def in_the_queue() -> bool:
+        queue = (await played.operator.get("/operator/api/v1/moderation/queue")).json()
+        return any(text["contest"] == "2017-W02" and text["review_requested_at"] for text in queue["items"])
+
+    await until("the request in the moderators' queue", in_the_queue)
     await person.goto(played.claim)
     await expect(person.get_by_role("heading", level=1)).to_have_text("This claim link has been used")
     await picture(person, "claim-used")
