@@ -22,7 +22,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from itsdangerous import BadSignature, Signer, URLSafeSerializer
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel
-from starlette.responses import PlainTextResponse
 
 from common import events as ev
 from common.clock import SystemClock, wall
@@ -506,7 +505,7 @@ async def sign_out(form: FormOf, visitor: VisitorOf, connection: Connection) -> 
 async def static(name: str) -> Response:
     """The look of these pages, which are served beside the boards' and not by them."""
     if name not in _STATIC:
-        return PlainTextResponse("There is nothing here.", 404, HEADERS)
+        return await nothing(name)
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
     return Response(_CONTENT[name], 200, headers, _STATIC[name])
 
@@ -628,3 +627,10 @@ async def review(
     now = await CLOCK.now(connection)
     await _or_refuse(people.ask_review(Store(connection), session.owner_id, agent_id, lineup, now=now))
     return visitor.go(f"{domain.HOME}#{agent_id}")
+
+
+@router.get("/me/{rest:path}")
+@router.get("/signin/{rest:path}")
+async def nothing(rest: str) -> Response:
+    """A page for what is not there."""
+    raise Refusal(404, "There is nothing here", "", again=domain.HOME, label="Your agents")

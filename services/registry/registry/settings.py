@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from common.settings import Settings
@@ -111,7 +111,7 @@ class PeopleSettings(BaseSettings):
     mail_from: str = Field("MAFL <no-reply@localhost>", description="the sender of links by mail")
     mail_outbox: Path | None = Field(
         None,
-        validation_alias=AliasChoices("MAFL_MAIL_OUTBOX", "mail_outbox"),
+        validation_alias="MAFL_MAIL_OUTBOX",
         description="embedded stacks: a directory that takes mail as .eml files instead of sending it",
     )
     session_secret: SecretStr | None = Field(

@@ -34,6 +34,7 @@ from embedded.process import free_port
 from registry import domain, pages, signin
 from registry.settings import PeopleSettings
 from registry.store import AGENTS, CLAIM_LINKS, IDENTITIES, MAIL_LINKS, OWNERS, SESSIONS, SIGN_INS, Store
+from testkit.contracts import ROOT
 from testkit.fixtures import Start, Started
 from testkit.fixtures import admin as bus_admin
 
@@ -429,7 +430,10 @@ async def test_the_pages_say_what_a_browser_may_do_with_them(start: Start, confi
             assert answer.headers["x-content-type-options"] == "nosniff"
         style = await ann.open("/signin/static/style.css")
         assert style.headers["content-type"].startswith("text/css")
-        assert (await ann.open("/signin/static/..%2Fpages.py")).status_code == 404
+        for nothing in ("/signin/static/..%2Fpages.py", "/signin/static/x", "/signin/x", "/me/x/y"):
+            answer = await ann.open(nothing)
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("text/html")
 
 
 # --- OpenID Connect ------------------------------------------------------------------------------
@@ -1135,6 +1139,13 @@ def test_settings_that_would_be_unsafe_are_refused(wrong: dict[str, Any]) -> Non
         PeopleSettings.model_validate(good | wrong).check(stack())
     with pytest.raises(ValueError, match="https"):
         PeopleSettings.model_validate(good).check(stack(public_url="http://mafl.example"))
+
+
+def test_every_setting_of_sign_in_is_documented() -> None:
+    text = (ROOT / "docs" / "sign-in.md").read_text()
+    for name, field in PeopleSettings.model_fields.items():
+        variable = field.validation_alias or f"MAFL_REGISTRY_{name.upper()}"
+        assert f"`{variable}`" in text, variable
 
 
 async def test_a_stack_without_sign_in_says_so_and_needs_no_secret(start: Start) -> None:
