@@ -17,10 +17,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from typing import Any, Literal, Protocol
 
 from fastapi import Depends, Request
-from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, delete, func, select
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, case, delete, func, select
 from sqlalchemy.dialects.postgresql import INTERVAL, insert
 
 from common.db import Database
@@ -137,32 +138,68 @@ class Count:
         return f'"{self.limit.name}";r={self.remaining};t={self.seconds}'
 
 
-def _insert() -> Any:
-    step, window = bindparam("step", type_=INTERVAL), bindparam("window", type_=INTERVAL)
-    statement = insert(_COUNTS).values(subject=bindparam("subject"), arrival=func.now() + step)
+@cache
+def _insert(many: int) -> Any:
+    places = range(many)
+    statement = insert(_COUNTS).values(
+        [
+            {
+                "subject": bindparam(f"subject_{place}", type_=Text),
+                "arrival": func.now() + bindparam(f"step_{place}", type_=INTERVAL),
+            }
+            for place in places
+        ]
+    )
+    step = statement.excluded.arrival - func.now()
     arrival = func.greatest(_COUNTS.c.arrival, func.now()) + step
+    window = case(
+        *(
+            (
+                _COUNTS.c.subject == bindparam(f"subject_{place}", type_=Text),
+                bindparam(f"window_{place}", type_=INTERVAL),
+            )
+            for place in places
+        )
+    )
     return statement.on_conflict_do_update(
         index_elements=[_COUNTS.c.subject], set_={"arrival": arrival}, where=arrival <= func.now() + window
-    ).returning(_COUNTS.c.arrival - func.now())
+    ).returning(_COUNTS.c.subject, _COUNTS.c.arrival - func.now())
 
 
-_INSERT = _insert()
-_SELECT = select(_COUNTS.c.arrival - func.now()).where(_COUNTS.c.subject == bindparam("subject"))
+_SELECT = select(_COUNTS.c.subject, _COUNTS.c.arrival - func.now())
 
 
-async def count(database: Database, limit: Limit, subject: str) -> Count:
-    """Count one call of an address or a key. In a transaction of its own: what is refused later counts as well."""
-    window = timedelta(seconds=limit.seconds)
-    step = window / limit.calls
+async def count(database: Database, wanted: Sequence[tuple[Limit, str]]) -> list[Count]:
+    """Count one call against limits, each of an address or a key; what was found of each, in order.
+
+    In a transaction of its own: what is refused later counts as well, also where another of these limits refuses it.
+    """
     # Neither an address nor a hash that a key could be known by is kept.
-    hashed = hashlib.sha256(f"{limit.name}/{subject}".encode("utf-8", "replace")).hexdigest()
+    hashed = [
+        hashlib.sha256(f"{limit.name}/{subject}".encode("utf-8", "replace")).hexdigest() for limit, subject in wanted
+    ]
+    values: dict[str, Any] = {}
+    # In one order everywhere, so that no two calls wait for each other in a circle.
+    for place, (subject, (limit, _)) in enumerate(sorted(zip(hashed, wanted, strict=True), key=lambda pair: pair[0])):
+        window = timedelta(seconds=limit.seconds)
+        values |= {f"subject_{place}": subject, f"step_{place}": window / limit.calls, f"window_{place}": window}
     async with database.engine.connect() as plain:
         connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
-        values = {"subject": hashed, "step": step, "window": window}
-        ahead = (await connection.execute(_INSERT, values)).scalar_one_or_none()
-        admitted = ahead is not None
-        if ahead is None:
-            ahead = (await connection.execute(_SELECT, {"subject": hashed})).scalar_one_or_none() or timedelta()
+        admitted = {row[0]: row[1] for row in await connection.execute(_insert(len(wanted)), values)}
+        refused = [subject for subject in hashed if subject not in admitted]
+        waiting: dict[str, timedelta] = {}
+        if refused:
+            rows = await connection.execute(_SELECT.where(_COUNTS.c.subject.in_(refused)))
+            waiting = {row[0]: row[1] for row in rows}
+    return [
+        _found(limit, subject in admitted, admitted.get(subject, waiting.get(subject, timedelta())))
+        for subject, (limit, _) in zip(hashed, wanted, strict=True)
+    ]
+
+
+def _found(limit: Limit, admitted: bool, ahead: timedelta) -> Count:
+    window = timedelta(seconds=limit.seconds)
+    step = window / limit.calls
     # A refusal reads the instant a moment later; what has become free since is the next call's.
     left = max(0, (window - ahead) // step) if admitted else 0
     wait = 0 if left else max(1, math.ceil((ahead + step - window).total_seconds()))
@@ -199,28 +236,26 @@ def address_of(request: Request) -> str:
 
 
 async def keep(runtime: Runtime, request: Request, names: Sequence[str], *, key: str = "") -> None:
-    """Count a call against limits, in their order; those by key only where the caller brings one.
+    """Count a call against limits; those by key only where the caller brings one.
 
     The answer will bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is. Raises ``RateLimited``.
     """
     limits = {limit.name: limit for limit in limits_of(runtime.settings)}
-    counts: list[Count] = []
-    for limit in (limits[name] for name in names if name in limits):
-        subject = address_of(request) if limit.by == "address" else key
-        if not subject:
-            continue
-        found = await count(runtime.database, limit, subject)
-        counts.append(found)
-        if not found.admitted:
-            break
-    if not counts:
+    wanted = [
+        (limit, address_of(request) if limit.by == "address" else key)
+        for limit in (limits[name] for name in names if name in limits)
+        if limit.by == "address" or key
+    ]
+    if not wanted:
         return
+    counts = await count(runtime.database, wanted)
     request.scope.setdefault("state", {})["ratelimit"] = [
         (b"ratelimit-policy", ", ".join(found.policy() for found in counts).encode()),
         (b"ratelimit", ", ".join(found.left() for found in counts).encode()),
     ]
-    if not counts[-1].admitted:
-        raise _refused(counts[-1])
+    refused = [found for found in counts if not found.admitted]
+    if refused:
+        raise _refused(max(refused, key=lambda found: found.seconds))
 
 
 def _refused(found: Count) -> RateLimited:

@@ -85,7 +85,7 @@ async def test_submissions_checks_and_pool_reads_have_limits(start: Start) -> No
         assert await statuses(one) == [201, 201, 429]
         assert await statuses(one, "/check", 4) == [200, 200, 200, 429]
         assert await statuses(two, times=2) == [201, 201]
-        # The address has had its five by now, whatever the key; refused calls count for nothing.
+        # The address has had its five by now, whatever the key; one of them was refused by the limit of a key.
         refused = await three.submit(cheapest())
         assert refused.status_code == 429
         assert refused.json()["limit"]["name"] == "submissions-by-address"
