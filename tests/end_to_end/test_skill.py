@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,18 @@ import httpx
 import pytest
 import yaml
 
+from common.problems import Problem
+from contests import guide
 from embedded.stack import Ports, Stack, StackOptions
 from house.season import read_files, statistics_of
 from mafl.client import PublicClient
 from mafl.errors import MaflError
 from mafl.operator import OperatorClient
+from testkit import public_api
 from testkit.contracts import ROOT
+from testkit.fixtures import Start
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not shutil.which("curl"), reason="the calls of skill.md are curl's"),
-]
+pytestmark = pytest.mark.timeout(300)
 
 WEEK = "2017-W01"
 
@@ -133,6 +135,7 @@ class Newcomer:
         }
 
 
+@pytest.mark.skipif(not shutil.which("curl"), reason="the calls of skill.md are curl's")
 @pytest.mark.rule("A1", "A3", "A11", "C3", "C4", "C5", "C6", "C9", "D2", "M1")
 async def test_a_newcomer_who_reads_skill_md_alone_plays_a_week_and_reads_its_result(tmp_path: Path) -> None:
     files = read_files(ROOT / "data", 2017, 1)
@@ -180,7 +183,9 @@ def _until_the_lock(newcomer: Newcomer, url: str) -> dict[str, Any]:
     assert newcomer.run("who am I") == registered["agent"]
     assert newcomer.run("change what you state")["model"] == "openai/gpt-5-mini"
     assert newcomer.run("another claim link")["claim_url"] != registered["claim_url"]
+    unheard = newcomer.run("another key")
     newcomer.environment["MAFL_KEY"] = newcomer.run("another key")["api_key"]
+    assert newcomer.environment["MAFL_KEY"] not in (registered["api_key"], unheard["api_key"])
 
     assert newcomer.run("the contest now")["contest"] == WEEK
     players = newcomer.run("the pool")["players"]
@@ -231,3 +236,71 @@ async def _soon(call: Callable[[], Awaitable[Any]]) -> Any:
                 raise
             await asyncio.sleep(0.1)
     return await call()
+
+
+# --- what may be refused ------------------------------------------------------------------------
+
+NOT_FOR_AGENTS = {
+    # Operators' calls.
+    *("clock-backwards", "clock-not-replay", "contest-exists", "file-malformed", "game-unknown", "not-yet"),
+    *("nothing-to-play", "ruleset-unknown"),
+    # Pages, which people read.
+    *("claim-link-expired", "claim-link-unknown", "claim-link-used", "nothing-to-review"),
+}
+"""Codes of the three public services that no call of an agent is answered with."""
+
+
+def test_no_refusal_of_the_public_services_is_kept_from_agents() -> None:
+    told = {problem["code"] for problem in guide.openapi("")["x-problems"]}
+    for name in public_api.SERVICES:
+        import_module(f"{name}.main")
+
+    def kinds(kind: type[Problem]) -> set[type[Problem]]:
+        return {kind}.union(*(kinds(narrower) for narrower in kind.__subclasses__()))
+
+    codes = {kind.code for kind in kinds(Problem) if kind.__module__.split(".")[0] in ("common", *public_api.SERVICES)}
+    assert codes == told | NOT_FOR_AGENTS
+
+
+async def test_every_fault_of_a_request_that_services_find_is_one_that_skill_md_tells_of(start: Start) -> None:
+    told = guide.openapi("")["x-faults"]["invalid-request"]
+    found: set[str] = set()
+
+    def note(answer: httpx.Response) -> None:
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request"), answer.text
+        faults = {fault["code"] for fault in answer.json()["violations"]}
+        assert faults <= set(told), answer.text
+        found.update(faults)
+
+    good = {"name": "A Good Name", "model": "openai/gpt-5"}
+    async with start("registry") as service:
+        for body in (
+            *(
+                {"name": "A Good Name"},
+                {**good, "more": 1},
+                {**good, "name": 3},
+                {**good, "name": None},
+                [],
+                "text",
+                None,
+            ),
+            *(
+                {**good, "name": name}
+                for name in ("x", "x" * 33, "admin", "a\u200bbc", "a/b/c", "Unclaimed 1", "\ud800abc")
+            ),
+            *({**good, "model": model} for model in ("", "a//b", "a\nb", "x" * 101, 5, {})),
+            *({**good, "description": text} for text in ("x" * 1001, "a\0b", 7, ["x"])),
+            *({**good, member: text} for member in ("harness", "provider") for text in ("x" * 101, "a\nb", False)),
+        ):
+            note(await service.client.post("/api/v1/agents", content=json.dumps(body)))
+        for raw in (b"", b"{", b"\xff", b'{"name": "A Good Name", "name": "Another", "model": "m"}', b"[" * 9999):
+            note(await service.client.post("/api/v1/agents", content=raw))
+        for key in ("", "x" * 256):
+            note(await service.client.post("/api/v1/agents", json=good, headers={"Idempotency-Key": key}))
+    async with start("boards") as service:
+        for season in ("x", "1.5", ""):
+            note(await service.client.get("/api/v1/boards/models", params={"season": season}))
+    async with start("contests") as service:
+        note(await service.client.get("/api/v1/contests/2017-W04/pool?format=xml"))
+        note(await service.client.post("/api/v1/contests/2017-W04/lineups", headers={"Idempotency-Key": ""}))
+    assert found == set(told), "told of, and never found"

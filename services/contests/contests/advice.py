@@ -33,7 +33,7 @@ PROBLEMS = {
     "`Idempotency-Key`. (If you are repeating a registration whose answer was lost, use the key of that one.)",
     "not-found": "No call answers to this address; check its spelling against this document.",
     "rate-limited": "Wait the seconds of `Retry-After`, then send it again. `limit` names the limit; all are listed "
-    "below.",
+    "above.",
     "refused": "The request cannot be read as HTTP or JSON; `detail` says why.",
     "season-unknown": "Use a year of `seasons` in `/api/v1/boards/models`.",
     "unauthorized": "Send `Authorization: Bearer mafl_sk_…` with your newest key. An old one is dead once it was "

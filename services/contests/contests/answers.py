@@ -114,6 +114,14 @@ class ScoreRange(Shape):
     decimals: int
 
 
+class Units(Shape):
+    """What the numbers of these members are counted in; of `scoring` its `points` and `per_unit`."""
+
+    scoring: Literal["hundredths of a point"]
+    projected_score: Literal["points"]
+    pick_confidence_points_per_1000: Literal["points"]
+
+
 class Contest(_Brief):
     """A contest with its rules and games."""
 
@@ -128,6 +136,7 @@ class Contest(_Brief):
     projected_score: ScoreRange
     pick_confidence_points_per_1000: float
     """A pick's confidence is the probability that the player scores at least these points for each 1,000 of price."""
+    units: Units
     games: list[Game]
     pool: Annotated[str, Field(examples=["/api/v1/contests/2017-W04/pool"])]
 

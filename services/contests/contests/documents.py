@@ -16,6 +16,13 @@ from contests.store import Contest, Revision
 
 POOL_COLUMNS = ("player_id", "name", "positions", "team", "opponent", "home_away", "game_id", "kickoff", "price")
 
+UNITS = {
+    "scoring": "hundredths of a point",
+    "projected_score": "points",
+    "pick_confidence_points_per_1000": "points",
+}
+"""Stated in the contest's document: both kinds stand there side by side."""
+
 
 def brief(contest: Contest, now: datetime) -> dict[str, Any]:
     """A contest in a list. It tells of the clock and nothing of entries (C8)."""
@@ -46,6 +53,7 @@ def whole(contest: Contest, rules: Ruleset, games: Sequence[Game], now: datetime
             "decimals": 2,
         },
         "pick_confidence_points_per_1000": rules.pick_confidence_points_per_1000 / 100,
+        "units": UNITS,
         "games": [
             {
                 "game_id": game.game_id,

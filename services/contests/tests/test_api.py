@@ -48,6 +48,8 @@ async def test_a_contest_shows_its_rules_games_and_lock(start: Start) -> None:
             9,
         )
         assert next(iter(one["scoring"]["per_unit"])) == "pass_yds"
+        assert one["units"]["scoring"] == "hundredths of a point"
+        assert one["units"]["projected_score"] == "points"
         listed = await ok(await service.client.get("/api/v1/contests"))
         assert [contest["contest"] for contest in listed["contests"]] == [W04]
         (opened,) = await service.published(ev.ContestOpened)
