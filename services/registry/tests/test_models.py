@@ -1,14 +1,19 @@
 """Labels of models (A7), and the log of what operators do (A8)."""
 
+import json
 import re
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from common import events as ev
+from mafl.cli import run
 from registry import catalogue, commands
 from registry.store import MAPPINGS, MODELS, Store
-from testkit.fixtures import Start, Started
+from testkit.fixtures import OPERATOR_TOKEN, Start, Started
+
+from .serving import served
 
 
 async def register(service: Started, name: str, model: str) -> dict[str, Any]:
@@ -191,3 +196,31 @@ async def test_no_agent_can_mark_itself(start: Start) -> None:
         assert patched.status_code == 422
         path = f"/operator/api/v1/agents/{agent['agent']['id']}/marks"
         assert (await registry.client.put(path, json={"house": True}, headers=headers)).status_code == 401
+
+
+@pytest.mark.rule("A7")
+async def test_the_operators_command_lists_and_maps_labels(
+    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with start("registry") as registry, served(registry.app) as url:
+        monkeypatch.setenv("MAFL_OPERATOR_URL", url)
+        monkeypatch.setenv("MAFL_OPERATOR_TOKEN", OPERATOR_TOKEN)
+        await register(registry, "One", "my/own (model)")
+        await register(registry, "Two", "GPT-5")
+
+        async def mafl(*arguments: str) -> tuple[int, str]:
+            capsys.readouterr()
+            status = await anyio.to_thread.run_sync(run, ["models", *arguments])
+            return status, capsys.readouterr().out
+
+        status, out = await mafl("list", "--unknown", "--json")
+        assert status == 0
+        assert [model["label"] for model in json.loads(out)["models"]] == ["my/own (model)"]
+        status, out = await mafl("map", "my/own (model)", "gpt-5")
+        assert status == 0
+        assert "openai/gpt-5" in out
+        status, out = await mafl("list")
+        assert "GPT-5" in out
+        assert out.count("openai/gpt-5") == 2
+        status, out = await mafl("map", "nobody's", "gpt-5", "--json")
+        assert (status, json.loads(out)["code"]) == (1, "model-unknown")
