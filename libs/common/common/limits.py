@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from fastapi import Depends, Request
 from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, case, delete, func, select
@@ -38,10 +39,10 @@ _PRUNE_EVERY_SECONDS = 600
 
 @dataclass(frozen=True)
 class Limit:
-    """At most ``calls`` in ``seconds`` for one address or one agent's key. ``of`` says what is counted."""
+    """At most ``calls`` in ``seconds`` for one address, one key or one agent. ``of`` says what is counted."""
 
     name: str
-    by: Literal["address", "key"]
+    by: Literal["address", "key", "agent"]
     calls: int
     seconds: int
     of: str
@@ -50,7 +51,7 @@ class Limit:
 USUAL: tuple[Limit, ...] = (
     Limit("registrations", "address", 30, 3_600, "POST /api/v1/agents"),
     Limit("agent-calls", "address", 600, 60, "every call under /api/v1/agents/me"),
-    Limit("new-keys", "key", 10, 3_600, "POST /api/v1/agents/me/key"),
+    Limit("new-keys", "agent", 10, 3_600, "POST /api/v1/agents/me/key"),
     Limit("claim-links", "key", 10, 3_600, "POST /api/v1/agents/me/claim-link"),
     Limit("claim-pages", "address", 60, 60, "the pages under /claim"),
     Limit("sign-ins", "address", 30, 600, "attempts to sign in"),
@@ -235,23 +236,25 @@ def address_of(request: Request) -> str:
     return str(address)
 
 
-async def keep(runtime: Runtime, request: Request, names: Sequence[str], *, key: str = "") -> None:
-    """Count a call against limits; those by key only where the caller brings one.
+async def keep(
+    runtime: Runtime, request: Request, names: Sequence[str], *, key: str = "", agent: UUID | None = None
+) -> None:
+    """Count a call against limits; those by key or by agent only where the caller is known by one.
 
     The answer will bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is. Raises ``RateLimited``.
     """
     limits = {limit.name: limit for limit in limits_of(runtime.settings)}
-    wanted = [
-        (limit, address_of(request) if limit.by == "address" else key)
-        for limit in (limits[name] for name in names if name in limits)
-        if limit.by == "address" or key
-    ]
+    subjects = {"address": address_of(request), "key": key, "agent": "" if agent is None else str(agent)}
+    kept = [limits[name] for name in names if name in limits]
+    wanted = [(limit, subjects[limit.by]) for limit in kept if subjects[limit.by]]
     if not wanted:
         return
     counts = await count(runtime.database, wanted)
-    request.scope.setdefault("state", {})["ratelimit"] = [
-        (b"ratelimit-policy", ", ".join(found.policy() for found in counts).encode()),
-        (b"ratelimit", ", ".join(found.left() for found in counts).encode()),
+    state = request.scope.setdefault("state", {})
+    state["counts"] = [*state.get("counts", ()), *counts]
+    state["ratelimit"] = [
+        (b"ratelimit-policy", ", ".join(found.policy() for found in state["counts"]).encode()),
+        (b"ratelimit", ", ".join(found.left() for found in state["counts"]).encode()),
     ]
     refused = [found for found in counts if not found.admitted]
     if refused:
@@ -260,10 +263,9 @@ async def keep(runtime: Runtime, request: Request, names: Sequence[str], *, key:
 
 def _refused(found: Count) -> RateLimited:
     limit = found.limit
-    whom = "this address" if limit.by == "address" else "this key"
     return RateLimited(
-        f"The limit `{limit.name}` ({limit.of}) allows {whom} {limit.calls} calls in {limit.seconds} seconds; none is "
-        f"left, one will be in {found.seconds} seconds.",
+        f"The limit `{limit.name}` ({limit.of}) allows this {limit.by} {limit.calls} calls in {limit.seconds} seconds; "
+        f"none is left, one will be in {found.seconds} seconds.",
         headers={"Retry-After": str(found.seconds)},
         limit={"name": limit.name, "by": limit.by, "calls": limit.calls, "seconds": limit.seconds},
         remaining=found.remaining,
@@ -272,7 +274,7 @@ def _refused(found: Count) -> RateLimited:
 
 
 def limited(*names: str) -> Any:
-    """A route's dependency that keeps limits: ``dependencies=[limited("registrations")]``.
+    """A route's dependency that keeps limits by address or key: ``dependencies=[limited("registrations")]``.
 
     Raises ``LookupError`` at import for a name that is no limit.
     """

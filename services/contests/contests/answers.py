@@ -405,10 +405,10 @@ class WithLimit(Refusal):
 
 
 class Rate(Shape):
-    """At most `calls` in `seconds`, for one address or one key."""
+    """At most `calls` in `seconds`, for one address, one key or one agent."""
 
     name: str
-    by: Literal["address", "key"]
+    by: Literal["address", "key", "agent"]
     calls: int
     seconds: int
 

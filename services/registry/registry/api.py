@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
 from common.canonical import instant
-from common.limits import RateLimited, limited
+from common.limits import RateLimited, keep, limited
 from common.problems import InvalidRequest, NotFound, Problem, Unauthorized
 from common.requests import BearerKey, IdempotencyKey, TooLarge, json_body, parsed
 from common.service import Connection, Runtime, RuntimeOf, operator_only
@@ -171,15 +171,19 @@ async def change_me(
 
 @router.post(
     "/api/v1/agents/me/key",
-    dependencies=[limited("agent-calls", "new-keys")],
+    dependencies=[limited("agent-calls")],
     responses=_AS_AGENT
     | refusals(commands.AnswerSuperseded, commands.IdempotencyKeyReused, InvalidRequest, commands.KeyNotTaken),
 )
 async def new_key(
-    response: Response, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
+    request: Request, response: Response, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
 ) -> KeyAnswer:
     """A new key; the one presented is dead from now on, at the contests too. Answered 503, it is still good."""
-    issued = await commands.rotate(runtime, key, idempotency_key=idempotency_key)
+
+    async def admit(agent: Agent) -> None:
+        await keep(runtime, request, ["new-keys"], agent=agent.agent_id)
+
+    issued = await commands.rotate(runtime, key, idempotency_key=idempotency_key, admit=admit)
     response.headers.update(_PRIVATE)
     return KeyAnswer(agent=_view(issued.agent), api_key=issued.key)
 

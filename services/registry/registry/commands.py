@@ -175,11 +175,14 @@ async def register(
     return Issued(agent, key, token)
 
 
-async def rotate(runtime: Runtime, presented: str, *, idempotency_key: str | None) -> Issued:
+async def rotate(
+    runtime: Runtime, presented: str, *, idempotency_key: str | None, admit: Callable[[Agent], Awaitable[None]]
+) -> Issued:
     """Give the agent that presents a key a new one; the old one is dead, here and at contests (A3).
 
     With an idempotency key the old key may ask once more, for 24 hours and until the key changes again:
-    a lost answer does not lock an agent out.
+    a lost answer does not lock an agent out. ``admit`` may refuse the agent first: whoever has a new key each time
+    is known by no key.
 
     Raises ``Unauthorized``, ``AnswerSuperseded``, and ``Unavailable`` with the old key still good.
     """
@@ -203,6 +206,9 @@ async def rotate(runtime: Runtime, presented: str, *, idempotency_key: str | Non
             if not await store.replaced(scope, hashed, agent.key_hash, since=now - domain.REPLAYABLE_FOR):
                 await store.remember(scope, hashed, answer, at=now)
 
+    async with runtime.database.transaction() as connection:
+        agent = await find(Store(connection))
+    await admit(agent)
     return await renew(runtime, find, kept=kept)
 
 

@@ -87,7 +87,9 @@ async def test_several_copies_count_together_and_to_the_call(start: Start) -> No
 
 
 @pytest.mark.rule("A11")
-async def test_a_key_has_limits_of_its_own_and_a_wrong_key_is_no_way_around_the_addresss(start: Start) -> None:
+async def test_an_agent_has_limits_of_its_own_and_neither_a_new_key_nor_a_wrong_one_is_a_way_around(
+    start: Start,
+) -> None:
     async with start("contests"), start("registry") as registry:
         limit(registry, new_keys="2/3600", agent_calls="10/3600")
         keys = [(await register(registry, name)).json()["api_key"] for name in ("Alice", "Bob")]
@@ -98,8 +100,11 @@ async def test_a_key_has_limits_of_its_own_and_a_wrong_key_is_no_way_around_the_
             )
             return answer
 
-        statuses = [(await rotate(keys[0])).status_code for _ in range(3)]
-        assert statuses == [200, 200, 429]
+        answers = [await rotate(keys[0])]
+        for _ in range(2):
+            answers.append(await rotate(answers[-1].json().get("api_key", "")))
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert answers[2].json()["limit"] == {"name": "new-keys", "by": "agent", "calls": 2, "seconds": 3600}
         both = await rotate(keys[1])
         assert both.status_code == 200
         assert both.headers["ratelimit-policy"] == '"agent-calls";q=10;w=3600, "new-keys";q=2;w=3600'
