@@ -66,14 +66,15 @@ class Killer:
         self.answered += 1
         if self.moment and self.answered == MOMENTS[self.moment]:
             moment, victim = self.moment, VICTIMS[self.week - 1]
-            identity = await self._all_ready(victim)
+            identity = await self.all_ready(victim)
             assert (self.moment, identity.is_alive()) == (moment, True)
             assert self.stack.kill(victim) == identity.pid
             # On a busy machine it takes its time to die, and must not be taken for its own successor.
             await asyncio.to_thread(identity.end, signal.SIGKILL, 5.0)
             self.killed.setdefault(victim, []).append((moment, identity))
 
-    async def _all_ready(self, victim: str) -> Identity:
+    async def all_ready(self, victim: str) -> Identity:
+        """Wait until every process is ready; the victim as it is then."""
         while True:
             state = read_state(self.stack.state)
             assert state is not None
@@ -111,6 +112,8 @@ async def play(state: Path, watch: Callable[[Stack, Killer], None] = lambda stac
             on_week=killer.on_week,
         )
         done = await season.play()
+        if killer.killed:
+            await killer.all_ready(VICTIMS[-1])
         async with PublicClient(stack.public_url) as public:
             results = [
                 without_ids(await public.call("GET", f"/api/v1/contests/2017-W{week:02}/results"))

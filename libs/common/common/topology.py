@@ -15,6 +15,8 @@ DEAD_LETTERS = "DEAD"
 ADVISORIES = "ADVISORIES"
 AGENT_BY_KEY = "rpc.registry.agent_by_key"
 """Request/reply: contests asks registry for an agent whose event has not arrived yet."""
+AGENT_CHANGED_NOW = "rpc.contests.agent_changed_now"
+"""Request/reply: registry lets contests know of an agent's change before it answers, ahead of the event."""
 KEY_CHANGED_NOW = "rpc.contests.key_changed_now"
 """Request/reply: registry has contests take a new key before it answers to whoever rotated (docs/adr/0009)."""
 
@@ -105,8 +107,8 @@ def permissions(service: str) -> Permissions:
             f"$JS.ACK.{durable.stream}.{service}.>",
         ]
     subscribe = [f"{inbox_prefix(service)}.>"]
-    asked = {"registry": AGENT_BY_KEY, "contests": KEY_CHANGED_NOW}
+    asked = {"registry": (AGENT_BY_KEY,), "contests": (AGENT_CHANGED_NOW, KEY_CHANGED_NOW)}
     if service in asked:
-        publish += [subject for other, subject in asked.items() if other != service]
-        subscribe.append(asked[service])
+        publish += [subject for other, subjects in asked.items() if other != service for subject in subjects]
+        subscribe += asked[service]
     return Permissions(tuple(sorted(set(publish))), tuple(subscribe), replies=service in asked)

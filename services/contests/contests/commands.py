@@ -92,6 +92,14 @@ async def _ask_the_registry(runtime: Runtime, key_hash: str) -> None:
         await store.learn_key(state.agent_id, key_hash, found["key_version"])
 
 
+async def take_change(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:
+    """An ``AgentState`` with its ``version`` -> ``{"taken": true}``, for the registry, ahead of the event."""
+    state = ev.AgentState.model_validate(payload)
+    async with runtime.database.transaction() as connection:
+        await Store(connection).learn_agent(Agent(state.agent_id, state.model, state.marks), int(payload["version"]))
+    return {"taken": True}
+
+
 async def take_key(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:
     """``{"agent_id", "key_hash", "version"}`` -> ``{"taken"}``, for the registry: the key of an agent from now on.
 

@@ -5,9 +5,9 @@ from fastapi import FastAPI
 from common.limits import forget_old_counts, limits_of
 from common.service import Service, create_app
 from common.settings import Settings
-from common.topology import KEY_CHANGED_NOW
+from common.topology import AGENT_CHANGED_NOW, KEY_CHANGED_NOW
 from contests import api
-from contests.commands import keep_the_lock, take_key
+from contests.commands import keep_the_lock, take_change, take_key
 from contests.consumers import HANDLERS
 
 
@@ -21,7 +21,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             routers=(api.router, api.operator),
             handlers=HANDLERS,
             tasks=(keep_the_lock, forget_old_counts),
-            rpc={KEY_CHANGED_NOW: take_key},
+            rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
         ),
         settings,
     )

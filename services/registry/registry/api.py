@@ -162,11 +162,14 @@ async def change_me(
     key: Annotated[str, Depends(_known)],
     wanted: Annotated[domain.Change, parsed(domain.Change, LARGEST_BODY)],
     response: Response,
-    connection: Connection,
+    runtime: RuntimeOf,
 ) -> AgentView:
     """Change model, description, harness or provider; ``null`` removes one of the last three. Past results stay."""
     response.headers.update(_PRIVATE)
-    return _view(await commands.change(Store(connection), key, wanted))
+    async with runtime.database.transaction() as connection:
+        agent = await commands.change(Store(connection), key, wanted)
+    await commands.tell_contests(runtime, agent)
+    return _view(agent)
 
 
 @router.post(

@@ -31,7 +31,7 @@ from common.logs import logger
 from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, Unauthorized, Unavailable, shown
 from common.service import Runtime
-from common.topology import KEY_CHANGED_NOW
+from common.topology import AGENT_CHANGED_NOW, KEY_CHANGED_NOW
 from registry import catalogue, domain
 from registry.domain import Agent
 from registry.store import Answer, Mapping, Model, Store
@@ -298,6 +298,18 @@ async def change(store: Store, presented: str, wanted: domain.Change) -> Agent:
     """Change what an agent may change of itself (A3). What is already so changes nothing. Raises ``Unauthorized``."""
     agent = await authenticated(store, presented, for_update=True)
     return await _changed(store, agent, **wanted.said())
+
+
+async def tell_contests(runtime: Runtime, agent: Agent) -> None:
+    """Let contests know of a change that is committed, so that the agent's next lineup carries it (A3).
+
+    Where contests does not answer, the event tells it: later, and before contests is caught up again.
+    """
+    told = {**state(ev.AgentState, agent).model_dump(mode="json"), "version": agent.version}
+    try:
+        await runtime.bus.request(AGENT_CHANGED_NOW, told, patience=_PATIENCE_SECONDS)
+    except ConnectionError as error:
+        logger.warning("contests hears of a change by its event alone", error=str(error)[:200])
 
 
 async def set_marks(store: Store, agent_id: UUID, marks: domain.MarkSet) -> Agent:

@@ -241,3 +241,26 @@ async def test_the_last_use_of_a_key_is_kept_once_in_a_while(start: Start) -> No
         assert first is not None
         await let_in(registry, key)
         assert await used() == first
+
+
+@pytest.mark.rule("A3")
+async def test_after_the_answer_the_next_lineup_carries_the_new_model(start: Start, nats_server: Nats) -> None:
+    async with start("contests") as contests, start("registry") as registry:
+        key = await register(registry)
+        await registry.settle()
+        await contests.settle()
+        async with admin(nats_server) as client:
+            # No event reaches contests from now on.
+            await client.jetstream().delete_consumer("REGISTRY", "contests")
+        answer = await registry.client.patch("/api/v1/agents/me", json={"model": "demo/second"}, headers=bearer(key))
+        assert answer.status_code == 200, answer.text
+        known = (await contests.operator.get("/operator/api/v1/contests/agents")).json()["agents"]
+        assert [agent["model"] for agent in known] == ["demo/second"]
+
+
+@pytest.mark.rule("A3")
+async def test_with_contests_down_an_agent_changes_all_the_same(start: Start) -> None:
+    async with start("registry") as registry:
+        key = await register(registry)
+        answer = await registry.client.patch("/api/v1/agents/me", json={"model": "demo/second"}, headers=bearer(key))
+        assert (answer.status_code, answer.json()["model"]) == (200, "demo/second")
