@@ -4,11 +4,14 @@ Nothing is built from these: routes answer with the documents of ``documents.py`
 points are hundredths where not said otherwise, times are RFC 3339 in UTC.
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
+import common.answers
 from common import problems, requests
+from common.answers import Responses, inlined
 from common.events import Marks, Scoring, Slot
 from common.limits import RateLimited
 from contests.domain import CODES, Day, TextLimits
@@ -450,7 +453,7 @@ class WithFaults(Refusal):
     faults: list[FileFault]
 
 
-_SHAPES: dict[type[problems.Problem], type] = {
+_SHAPES: dict[type[problems.Problem], type[BaseModel]] = {
     problems.InvalidRequest: WithRequestFaults,
     requests.TooLarge: WithLimit,
     RateLimited: WithRate,
@@ -468,43 +471,11 @@ _SHAPES: dict[type[problems.Problem], type] = {
 """The refusals that have members of their own; any other is a ``Refusal``."""
 
 
-def refusals(*kinds: type[problems.Problem]) -> dict[int | str, dict[str, Any]]:
-    """``responses`` of a route that may refuse in these ways: a problem document for each status."""
-    by_status: dict[int | str, list[type[problems.Problem]]] = {}
-    for kind in kinds:
-        by_status.setdefault(kind.status, []).append(kind)
-    return {status: _described(of_status) for status, of_status in by_status.items()}
+refusals = partial(common.answers.refusals, shapes=_SHAPES, otherwise=Refusal)
+"""``responses`` of a route that may refuse in these ways: a problem document for each status."""
 
 
-def _described(kinds: list[type[problems.Problem]]) -> dict[str, Any]:
-    schemas = []
-    for kind in kinds:
-        schema = inlined(_SHAPES.get(kind, Refusal))
-        schema |= {"title": kind.title, "properties": schema["properties"] | {"code": {"const": kind.code}}}
-        schemas.append(schema)
-    return {
-        "description": "; ".join(f"`{kind.code}`: {kind.title.lower()}" for kind in kinds),
-        "content": {problems.CONTENT_TYPE: {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}},
-    }
-
-
-def inlined(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a type or adapter in one piece, for what the framework does not fill in by itself."""
-    adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
-    schema = adapter.json_schema()
-    parts = schema.pop("$defs", {})
-
-    def whole(value: Any) -> Any:
-        if isinstance(value, dict):
-            name = value.get("$ref", "").removeprefix("#/$defs/")
-            return whole(parts[name]) if name else {key: whole(part) for key, part in value.items()}
-        return [whole(part) for part in value] if isinstance(value, list) else value
-
-    made: dict[str, Any] = whole(schema)
-    return made
-
-
-ANY_REFUSAL: dict[int | str, dict[str, Any]] = {
+ANY_REFUSAL: Responses = {
     "default": {
         "description": "Anything else that was refused or failed",
         "content": {problems.CONTENT_TYPE: {"schema": inlined(Refusal) | {"additionalProperties": True}}},

@@ -7,13 +7,14 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BaseModel
 
+from common.answers import inlined
 from common.canonical import instant
 from common.limits import RateLimited, limited, limits_of
 from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
 from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, read_body
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from contests import answers, commands, documents, guide, rulesets
-from contests.answers import ANY_REFUSAL, inlined, refusals
+from contests.answers import ANY_REFUSAL, refusals
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.problems import (
     ClockBackwards,

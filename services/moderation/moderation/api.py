@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from common import problems
+from common.answers import refusals
 from common.events import State
 from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, operator_only
@@ -20,24 +21,6 @@ from moderation.store import Store
 
 LARGEST_BODY = 32 * 1024
 """Bytes; the longest judgement allowed is a small part of it."""
-
-
-class Refusal(BaseModel):
-    """A problem document (RFC 9457). ``code`` is what a program goes by; further members depend on it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str
-
-
-def refusals(*kinds: type[problems.Problem]) -> dict[int | str, dict[str, Any]]:
-    """``responses`` of a route that may refuse in these ways, one for each status."""
-    content = {problems.CONTENT_TYPE: {"schema": Refusal.model_json_schema()}}
-    return {kind.status: {"description": f"`{kind.code}`: {kind.title}", "content": content} for kind in kinds}
 
 
 operator = APIRouter(

@@ -9,13 +9,13 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
+from common.answers import ALWAYS, refusals
 from common.canonical import instant
 from common.limits import RateLimited, keep, limited
 from common.problems import InvalidRequest, NotFound, Problem, Unauthorized
 from common.requests import BearerKey, IdempotencyKey, TooLarge, json_body, parsed
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from registry import commands, domain
-from registry.answers import ALWAYS, refusals
 from registry.domain import Agent
 from registry.store import Model, Store
 

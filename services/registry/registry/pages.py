@@ -24,6 +24,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel
 
 from common import events as ev
+from common.answers import ALWAYS, refusals
 from common.clock import SystemClock, wall
 from common.limits import RateLimited, keep, limited
 from common.logs import logger
@@ -31,7 +32,6 @@ from common.problems import Problem, Unauthorized
 from common.requests import BearerKey, read_body
 from common.service import Connection, Runtime, RuntimeOf
 from registry import commands, domain, people, signin
-from registry.answers import ALWAYS, refusals
 from registry.settings import PeopleSettings
 from registry.signin import Identity, Providers, Secrets
 from registry.store import LockedLineup, Session, Store
