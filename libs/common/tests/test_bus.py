@@ -17,7 +17,7 @@ from common import events as ev
 from common import topology
 from common.bus import BATCH
 from common.db import OUTBOX
-from common.outbox import Relay, emit
+from common.outbox import Relay, emit, emit_all
 from common.poison import Poison
 from common.provision import bury_exhausted, consumer_config, provision
 from embedded.nats import Nats
@@ -223,6 +223,23 @@ async def test_the_outbox_publishes_what_was_committed_and_nothing_else(run: Run
             ("2017-W02", 1),
             ("2017-W02", 2),
         ]
+
+
+@pytest.mark.rule("O4")
+async def test_an_event_that_the_bus_never_takes_holds_up_no_other(run: Run) -> None:
+    async with run() as service:
+        async with service.runtime.database.transaction() as connection:
+            await emit(connection, scores("2017-W01" + "!" * 2_000_000, 1), 1)
+            await emit_all(connection, [(scores("2017-W02", number), number) for number in range(1, BATCH * 3)])
+        async with asyncio.timeout(5):
+            while len(await service.published(ev.ScoresUpdated)) < BATCH * 3 - 1:  # noqa: ASYNC110 - looks at the bus
+                await asyncio.sleep(0.05)
+        async with service.runtime.database.transaction() as connection:
+            waiting = await connection.scalar(
+                select(func.count()).select_from(OUTBOX).where(OUTBOX.c.published_at.is_(None))
+            )
+        assert waiting == 1, "it is kept, and the metric tells of it"
+        assert "mafl_outbox_waiting 1.0" in (await service.client.get("/metrics")).text
 
 
 @pytest.mark.rule("O4")
