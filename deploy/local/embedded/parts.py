@@ -47,6 +47,8 @@ class HttpService:
             # The gateway gives up a quiet connection after 60 s; the other way round, requests would be lost.
             *("--timeout-keep-alive", "75", "--timeout-graceful-shutdown", "5"),
             *("--no-access-log", "--no-server-header"),
+            # Clients are counted by the address that the gateway gives, and nobody else's word is taken.
+            *("--forwarded-allow-ips", "127.0.0.1"),
         )
         return python(self.name, "uvicorn", arguments, self._environment, self._state)
 
