@@ -57,6 +57,24 @@ def accepted(name: str) -> bool:
         ("𝐁𝐨𝐥𝐝", "bold"),
         ("ΒΟΒ", "bob"),
         ("вов", "BOB"),
+        # A dot above a letter that has one, or is drawn with one.
+        ("Ali\u0307ce", "Alice"),
+        ("Al\u0131\u0307ce", "Alice"),
+        ("Al\u0456\u0307ce", "Alice"),
+        ("ALI\u0307CE", "alice"),
+        ("Bj\u0307orn", "Bjorn"),
+        ("BJ\u0307ORN", "bjorn"),
+        ("B\u0237\u0307orn", "Bjorn"),
+        ("B\u0458\u0307orn", "Bjorn"),
+        ("İstanbul", "istanbul"),
+        ("İstanbul", "ISTANBUL"),
+        ("Al\u0307ice", "Alice"),
+        ("Ali\u0307\u0307ce", "Alice"),
+        ("Ali\u0323\u0307ce", "Al\u1ecbce"),
+        ("Ali\u0307\u0301ce", "Alíce"),
+        ("Al𝐢\u0307ce", "Alice"),
+        # The table takes this dot, above to the right, for the one above.
+        ("Ali\u0358ce", "Alice"),
     ],
 )
 def test_names_that_look_alike_in_any_case_are_one(one: str, other: str) -> None:
@@ -66,7 +84,11 @@ def test_names_that_look_alike_in_any_case_are_one(one: str, other: str) -> None
 @pytest.mark.rule("A2")
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("bob", "rob"), ("agent 1", "agent 2"), ("cafe", "café"), ("nova", "vona"), ("uno", "yno"), ("cat", "oat")],
+    [
+        *(("bob", "rob"), ("agent 1", "agent 2"), ("cafe", "café"), ("nova", "vona"), ("uno", "yno"), ("cat", "oat")),
+        # A dot that shows makes another letter.
+        *(("żaba", "zaba"), ("ėjo", "ejo"), ("ċar", "car"), ("a\u0307nna", "anna"), ("Alí\u0307ce", "Alíce")),
+    ],
 )
 def test_names_that_differ_to_the_eye_are_two(one: str, other: str) -> None:
     assert not taken_for(one, other)
@@ -86,6 +108,7 @@ ASCII = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 LETTERS = ASCII + "".join(
     letter for letter in TABLE if unicodedata.category(letter)[0] in "LN" and accepted(f"a{letter}b")
 )
+DRAWN_WITH_A_DOT = frozenset("iIjlıȷіјɨʝįịḭɉ𝐢𝐣ⅈⅉ")
 NAMES = st.text(st.sampled_from(ASCII) | st.sampled_from(LETTERS), min_size=3, max_size=10).filter(accepted)
 
 
@@ -102,6 +125,8 @@ def test_no_two_confusable_names_are_ever_both_accepted(
     for letter, choice in zip(written, choices, strict=False):
         twins = [letter, skeleton(letter), *ALIKE.get(skeleton(letter), ())]
         other += twins[choice % len(twins)]
+        if letter in DRAWN_WITH_A_DOT and choice % 3:
+            other += "\u0307"
     assert taken_for(name, other)
 
 
