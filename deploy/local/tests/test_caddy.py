@@ -174,6 +174,10 @@ GET   /operator/api/v1/settlements                   settlement
 GET   /operator/api/v1/moderation/queue              moderation
 POST  /operator/api/v1/boards/rebuild                boards
 GET   /operator/api/v1/boards/digest                 boards
+GET   /operator/api/v1/audit                         registry
+GET   /operator/api/v1/audit/contests                contests
+GET   /operator/api/v1/audit/settlement?limit=5      settlement
+GET   /operator/api/v1/audit/boards                  boards
 """
 
 INSIDE = (

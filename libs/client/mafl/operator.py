@@ -8,6 +8,9 @@ from typing import Any
 from mafl import models
 from mafl.client import PublicClient, Retry, part
 
+AUDITED = ("registry", "contests", "settlement", "boards")
+"""The services that keep a list of operators' acts."""
+
 
 class OperatorClient(PublicClient):
     """The operator's calls. ``url`` is the operator origin, which the public cannot reach."""
@@ -49,11 +52,19 @@ class OperatorClient(PublicClient):
         """Let a label mean another model, for past results too. Returns it with all that it has meant."""
         return await self.operate("PUT", f"/models/{part(label)}", body={"canonical": canonical})
 
-    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """What operators did, the newest first."""
+    async def audit(
+        self, service: str = "registry", *, before: int | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """What operators did in one of :data:`AUDITED`, the newest first; ``before`` is a number of its acts."""
+        path = "/audit" if service == "registry" else f"/audit/{part(service)}"
         params = {"before": before, "limit": limit}
-        acts: list[dict[str, Any]] = (await self.operate("GET", "/audit", params=params))["acts"]
+        acts: list[dict[str, Any]] = (await self.operate("GET", path, params=params))["acts"]
         return acts
+
+    async def all_acts(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest acts of operators in all services, the newest first, each with its ``service``."""
+        acts = [{"service": service, **act} for service in AUDITED for act in await self.audit(service, limit=limit)]
+        return sorted(acts, key=lambda act: datetime.fromisoformat(act["at"]), reverse=True)[:limit]
 
     async def import_contests(
         self,

@@ -39,6 +39,7 @@ COMMANDS = [
     "agent mark",
     "models list",
     "models map",
+    "audit",
     "interval",
     "optimal",
     "score",

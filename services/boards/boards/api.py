@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from boards import answers, commands, documents, views
 from boards.domain import Kind
 from boards.store import Store
+from common import audit
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 
 router = APIRouter(prefix="/api/v1")
@@ -103,6 +104,13 @@ async def rebuild(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     before = await documents.digest_document(store, views.Boards())
     contests = await commands.rebuild(store)
     after = await documents.digest_document(store, views.Boards())
+    await audit.record(
+        connection,
+        what="rebuild",
+        target="boards",
+        before={"digest": before["digest"]},
+        after={"digest": after["digest"], "contests": contests},
+    )
     return {
         "contests": contests,
         "digest": after["digest"],

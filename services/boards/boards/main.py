@@ -7,13 +7,14 @@ from fastapi import FastAPI
 from boards import api, pages
 from boards.consumers import HANDLERS
 from boards.tasks import watch_settlements
+from common import audit
 from common.service import Service, create_app
 from common.settings import Settings
 
 SERVICE = Service(
     name="boards",
     package="boards",
-    routers=(api.router, api.operator, pages.router),
+    routers=(api.router, api.operator, audit.routes("boards"), pages.router),
     handlers=HANDLERS,
     mounts={"/static": pages.static()},
     tasks=(watch_settlements,),

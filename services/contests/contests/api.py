@@ -345,7 +345,7 @@ async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Lock a contest whose instant has come; the clock does it by itself too."""
     async with runtime.database.transaction() as connection:
-        contest = await commands.lock_contest(runtime, Store(connection), contest_id)
+        contest = await commands.lock_by_operator(runtime, Store(connection), contest_id)
         now = await runtime.clock.now(connection)
     return {**documents.brief(contest, now), "entries": contest.entries}
 

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import anyio.to_thread
 from pydantic import TypeAdapter
 
+from common import audit
 from common import events as ev
 from common.canonical import canonical_json, instant, sha256_hex
 from common.clock import ReplayClock
@@ -335,6 +336,10 @@ async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, 
                 entries=None,
             )
             await store.replace_contest(draft, rules, week.games, week.players)
+    written = {contest: outcome for contest, outcome in outcomes.items() if outcome != "unchanged"}
+    if written and not dry_run:
+        after = {"contests": written, "ruleset": rules.ruleset, "price_source": file.source}
+        await audit.record(store.connection, what="import", target="contests", after=after)
     return outcomes
 
 
@@ -375,6 +380,13 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
         players=await store.players(contest_id),
     )
     await emit(store.connection, opened, contest.version)
+    await audit.record(
+        store.connection,
+        what="open",
+        target=f"contest/{contest_id}",
+        before={"state": "draft"},
+        after={"state": "open", "opened_at": instant(now), "locks_at": instant(contest.locks_at)},
+    )
     return contest
 
 
@@ -398,6 +410,7 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
     games = await store.games(contest_id)
     if games == before:
         return contest
+    was = _of_game(contest, before, game_id)
     locks_at = lock_instant(games)
     if contest.state == "open" and locks_at <= now:
         locks_at = now + timedelta(microseconds=1)
@@ -408,7 +421,19 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
         )
         if locks_at == now + timedelta(microseconds=1):
             contest = await _lock(store, contest)
+    await audit.record(
+        store.connection,
+        what="reschedule",
+        target=f"contest/{contest_id}",
+        before=was,
+        after=_of_game(contest, games, game_id),
+    )
     return contest
+
+
+def _of_game(contest: Contest, games: Sequence[ev.Game], game_id: str) -> dict[str, str]:
+    (kickoff,) = (instant(game.kickoff) for game in games if game.game_id == game_id)
+    return {"game_id": game_id, "kickoff": kickoff, "locks_at": instant(contest.locks_at), "state": contest.state}
 
 
 async def _any_contest(store: Store, contest_id: str) -> Contest:
@@ -438,6 +463,22 @@ async def lock_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
         what = "was never opened" if contest.state == "draft" else f"locks at {at}"
         raise NotYet(f"{contest_id} {what}; it is {instant(now)}.", locks_at=at, now=instant(now))
     return await _lock(store, contest)
+
+
+async def lock_by_operator(runtime: Runtime, store: Store, contest_id: str) -> Contest:
+    """As :func:`lock_contest`, by an operator's word; recorded where that and not the clock locked it."""
+    await store.hold(contest_id)
+    before = await _any_contest(store, contest_id)
+    contest = await lock_contest(runtime, store, contest_id)
+    if contest.state != before.state:
+        await audit.record(
+            store.connection,
+            what="lock",
+            target=f"contest/{contest_id}",
+            before={"state": before.state},
+            after={"state": contest.state, "entries": contest.entries},
+        )
+    return contest
 
 
 async def _lock(store: Store, contest: Contest) -> Contest:
@@ -512,11 +553,15 @@ async def move_clock(runtime: Runtime, store: Store, now: datetime) -> None:
     clock = runtime.clock
     if not isinstance(clock, ReplayClock):
         raise ClockNotReplay("This stack goes by the real time.")
+    before = await clock.now(store.connection)
     moves = await clock.move(store.connection, now)
     if moves is None:
         at = instant(await clock.now(store.connection))
         raise ClockBackwards(f"It is {at}, later than {instant(now)}.", now=at)
     await emit(store.connection, ev.ClockMoved(now=now), moves)
+    if before != now:
+        was, is_now = {"now": instant(before)}, {"now": instant(now)}
+        await audit.record(store.connection, what="move", target="clock", before=was, after=is_now)
     for contest, locks_at in await store.next_locks():
         if locks_at <= now:
             await lock_contest(runtime, store, contest)

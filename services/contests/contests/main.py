@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from common import audit
 from common.limits import forget_old_counts, limits_of
 from common.service import Service, create_app
 from common.settings import Settings
@@ -18,7 +19,7 @@ def app(settings: Settings | None = None) -> FastAPI:
         Service(
             name="contests",
             package="contests",
-            routers=(api.router, api.operator),
+            routers=(api.router, api.operator, audit.routes("contests")),
             handlers=HANDLERS,
             tasks=(keep_the_lock, forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},

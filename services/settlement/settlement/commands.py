@@ -26,6 +26,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from common import audit
 from common import events as ev
 from common.clock import Clock
 from common.db import Database
@@ -147,8 +148,9 @@ async def import_statistics(
     async with database.transaction() as connection:
         store = Store(connection)
         await store.lock_statistics()
+        before = await store.imported(weeks)
         if not final:
-            closed = [str(one) for one, state in (await store.imported(weeks)).items() if state.final]
+            closed = [str(one) for one, state in before.items() if state.final]
             if closed:
                 raise StatisticsFinal(
                     f"Final already: {', '.join(sorted(closed))}. "
@@ -159,6 +161,11 @@ async def import_statistics(
         changed = {
             one: await store.keep_statistics(one, lines, final=final, at=now) for one, lines in found.lines.items()
         }
+        written = [one for one in weeks if changed[one] or one not in before or before[one].final != final]
+        if written:
+            lines_of = [{"season": one.season, "week": one.week, "changed": changed[one]} for one in written]
+            after = {"final": final, "weeks": lines_of}
+            await audit.record(store.connection, what="import", target="statistics", after=after)
         contests: dict[Week, list[dict[str, Any]]] = {one: [] for one in weeks}
         for contest, locked in await store.contests_of(weeks):
             of = Week(contest.season, contest.week)
@@ -387,6 +394,18 @@ async def _written(
     events = _events(settled, outcome)
     while portion := [(event, settled.settlement) for event in islice(events, _PORTION)]:
         await emit_all(store.connection, portion)
+    await audit.record(
+        store.connection,
+        what="settle",
+        target=f"contest/{contest.contest}",
+        before=None if latest is None else {"settlement": latest.settlement, "digest": latest.digest},
+        after={
+            "settlement": settled.settlement,
+            "digest": settled.digest,
+            "reason": settled.reason,
+            "without": [game.game_id for game in silent],
+        },
+    )
     metrics.settlements.inc()
     return settled, True
 

@@ -7,6 +7,7 @@ import asyncio
 import anyio.to_thread
 from fastapi import FastAPI
 
+from common import audit
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
 from settlement import api
@@ -35,7 +36,7 @@ def app(settings: Settings | None = None) -> FastAPI:
         Service(
             name="settlement",
             package="settlement",
-            routers=(api.router, api.operator),
+            routers=(api.router, api.operator, audit.routes("settlement")),
             handlers=HANDLERS,
             tasks=(be_ready_to_solve,),
         ),

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer._click.exceptions import ClickException  # the base of every wrong call; Typer gives it no public name
 
-from mafl.cli import agents, clock, contests, local, mail, models, moderation, results, tools
+from mafl.cli import agents, audit, clock, contests, local, mail, models, moderation, results, tools
 from mafl.cli.output import CommandError, emit_problem, say_wrong
 from mafl.errors import MaflError
 
@@ -34,6 +34,7 @@ agents.install(app)
 tools.install(app)
 moderation.install(app)
 models.install(app)
+audit.install(app)
 mail.install(app)
 
 
