@@ -37,6 +37,7 @@ from registry.domain import Agent
 from registry.store import Answer, Mapping, Model, Store
 
 S = TypeVar("S", bound=ev.AgentState)
+By = Literal["catalogue", "operator"]
 
 OPERATOR = "operator"
 """Whom the audit log names: there is one operator's token, and so one operator."""
@@ -384,11 +385,7 @@ async def map_model(store: Store, label: str, wanted: domain.Mapping) -> tuple[M
     canonical = await _final(store, label, wanted.canonical)
     before = {"canonical": model.canonical, "by": model.by, "version": model.version}
     if (model.canonical, model.by) != (canonical, "operator"):
-        await _map(store, label, canonical, "operator")
-        # A row is one step away from a label: those that stood on this label's row go where it goes.
-        for follower in await store.labels_meaning(label):
-            if follower != label:
-                await _map(store, follower, canonical, "operator")
+        await _move(store, label, canonical, "operator")
     model = await store.model(label) or model
     after = {"canonical": model.canonical, "by": model.by, "version": model.version}
     await store.add_act(OPERATOR, "map", f"model/{label}", before, after)
@@ -411,20 +408,44 @@ async def apply_catalogue(store: Store) -> None:
     for label in await store.labels():
         await _see_model(store, label)
         model = await store.model(label)
-        entry = catalogue.find(label)
-        if model is not None and entry is not None and model.by != "operator" and model.canonical != entry.canonical:
-            await _map(store, label, entry.canonical, "catalogue")
+        canonical = await _catalogued(store, label)
+        if model is not None and canonical is not None and model.by != "operator" and model.canonical != canonical:
+            await _move(store, label, canonical, "catalogue")
 
 
 async def _see_model(store: Store, label: str) -> None:
     """Keep a label that an agent claims for the first time, and tell what it means where the catalogue knows it."""
     if await store.see_model(label):
-        entry = catalogue.find(label)
-        if entry is not None:
-            await _map(store, label, entry.canonical, "catalogue")
+        canonical = await _catalogued(store, label)
+        if canonical is not None:
+            await _move(store, label, canonical, "catalogue")
 
 
-async def _map(store: Store, label: str, canonical: str, by: Literal["catalogue", "operator"]) -> None:
+async def _catalogued(store: Store, label: str) -> str | None:
+    """The row of a label that the catalogue knows: the catalogue's own, or the one that an operator made of that."""
+    entry = catalogue.find(label)
+    if entry is None:
+        return None
+    if entry.canonical == label:
+        return label
+    # Held, so that an operator who moves this row at the same time finds the label on it.
+    row = await store.model(entry.canonical)
+    return row.canonical if row is not None and row.by == "operator" else entry.canonical
+
+
+async def _move(store: Store, label: str, canonical: str, by: By) -> None:
+    """Map a label. A row is one step away from a label: those that stand on this label's row go where it goes.
+
+    Who said that they stand there stays, so that a newer catalogue still moves what a catalogue said.
+    """
+    await _map(store, label, canonical, by)
+    if canonical != label:
+        for follower in await store.labels_meaning(label):
+            model = await store.model(follower)
+            await _map(store, follower, canonical, "operator" if model and model.by == "operator" else "catalogue")
+
+
+async def _map(store: Store, label: str, canonical: str, by: By) -> None:
     version = await store.map_model(label, canonical, by)
     entry = catalogue.find(canonical)
     mapped = ev.ModelMapped(

@@ -157,6 +157,46 @@ async def test_a_new_catalogue_is_applied_to_what_is_known_and_not_against_an_op
         ]
 
 
+@pytest.mark.rule("A7")
+async def test_a_spelling_that_comes_after_an_operators_word_on_its_row_goes_where_the_row_went(start: Start) -> None:
+    async with start("registry") as registry:
+        await register(registry, "One", "openai/gpt-5")
+        await register(registry, "Two", "GPT-5")
+        answer = await registry.operator.put("/operator/api/v1/models/openai/gpt-5", json={"canonical": "openai/o3"})
+        assert answer.status_code == 200, answer.text
+        await register(registry, "Three", "openrouter/openai/gpt-5:free")
+        everywhere = dict.fromkeys(("openai/gpt-5", "GPT-5", "openrouter/openai/gpt-5:free"), "openai/o3")
+        assert await listed(registry) == everywhere
+        told = await mapped(registry)
+        assert told[-1] == ("openrouter/openai/gpt-5:free", "openai/o3", "catalogue", 1)
+        # The same catalogue, read again at the next start, says nothing new.
+        async with registry.runtime.database.transaction() as connection:
+            await commands.apply_catalogue(Store(connection))
+        assert await listed(registry) == everywhere
+        assert await mapped(registry) == told
+
+
+@pytest.mark.rule("A7")
+async def test_a_new_catalogue_moves_a_row_with_all_that_stand_on_it(start: Start) -> None:
+    async with start("registry") as registry:
+        await register(registry, "One", "zeta")
+        await register(registry, "Two", "gpt-5")
+        async with registry.runtime.database.transaction() as connection:
+            # As an older release left it: it did not know the label that an operator mapped another one to.
+            await connection.execute(MODELS.update().where(MODELS.c.label == "gpt-5").values(canonical=None, by=None))
+            await connection.execute(
+                MODELS.update().where(MODELS.c.label == "zeta").values(canonical="gpt-5", by="operator", version=1)
+            )
+        for _ in range(2):
+            async with registry.runtime.database.transaction() as connection:
+                await commands.apply_catalogue(Store(connection))
+        assert await listed(registry) == {"zeta": "openai/gpt-5", "gpt-5": "openai/gpt-5"}
+        assert (await mapped(registry))[1:] == [
+            ("gpt-5", "openai/gpt-5", "catalogue", 2),
+            ("zeta", "openai/gpt-5", "operator", 2),
+        ]
+
+
 @pytest.mark.rule("A8")
 async def test_every_act_of_an_operator_is_kept_with_what_was_before_and_after(start: Start) -> None:
     async with start("registry") as registry:
