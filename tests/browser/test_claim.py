@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -11,19 +13,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import oidc_provider_mock
+import psycopg
 import pytest
 import werkzeug.serving
+from nats.js.errors import NotFoundError
 from playwright.async_api import Browser, Page, expect
+from psycopg import sql
 
+from common import topology
+from embedded.nats import Nats
 from embedded.stack import Ports, Stack, StackOptions
 from house.roster import Member
 from house.season import Season, read_files
 from house.strategies import Strategy, Style
 from testkit.contracts import ROOT
+from testkit.fixtures import admin
 
 WEEKS = 2
 NAME = "Found by Ann"
@@ -42,8 +50,15 @@ class Played:
 
     url: str
     claim: str
-    outbox: Path
+    key: str
+    state: Path
+    bus: Nats
+    database_port: int
     operator: httpx.AsyncClient
+
+    @property
+    def outbox(self) -> Path:
+        return self.state / "outbox"
 
 
 @contextmanager
@@ -92,7 +107,16 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Play
             assert link.status_code == 201, link.text
             token = {"Authorization": f"Bearer {stack.operator_token}"}
             async with httpx.AsyncClient(base_url=stack.operator_url, headers=token) as operator:
-                yield Played(stack.public_url, link.json()["claim_url"], state / "outbox", operator)
+                assert stack._bus is not None
+                yield Played(
+                    stack.public_url,
+                    link.json()["claim_url"],
+                    key["Authorization"].removeprefix("Bearer "),
+                    state,
+                    stack._bus,
+                    stack.ports["postgres"],
+                    operator,
+                )
 
 
 @pytest.fixture
@@ -122,6 +146,63 @@ async def picture(page: Page, name: str) -> None:
             await page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
     assert before is not None
     await page.set_viewport_size(before)
+
+
+def mailed(played: Played, address: str) -> str:
+    """The link in the one mail to an address."""
+    [mail] = [text for file in played.outbox.glob("*.eml") if address in (text := file.read_text())]
+    return next(line for line in mail.splitlines() if line.startswith(played.url))
+
+
+def everything_in_files(played: Played) -> dict[str, str]:
+    """Every file that the stack keeps, but the mails, its own passwords and the servers' binary stores."""
+    not_text = {played.outbox, played.state / "postgres", played.state / "nats"}
+    own = {played.state / "stack.json", played.state / "secrets.json"}
+    return {
+        str(file.relative_to(played.state)): file.read_text(errors="replace")
+        for file in played.state.rglob("*")
+        if file.is_file() and file not in own and not not_text.intersection(file.parents)
+    }
+
+
+def everything_in_databases(played: Played) -> dict[str, str]:
+    """Every row of every table of every schema of each service, as PostgreSQL writes it."""
+    passwords = json.loads((played.state / "secrets.json").read_text())["databases"]
+    found: dict[str, str] = {}
+    for service in topology.SERVICES:
+        rows: list[str] = []
+        with psycopg.connect(
+            host="127.0.0.1",
+            port=played.database_port,
+            user=service,
+            password=passwords[service],
+            dbname=service,
+        ) as connection:
+            tables = connection.execute(
+                "SELECT schemaname, tablename FROM pg_tables"
+                " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+            ).fetchall()
+            for schema, table in tables:
+                query = sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(schema, table))
+                rows += [f"{schema}.{table}: {row}" for (row,) in connection.execute(query)]
+        found[f"database {service}"] = "\n".join(rows)
+    return found
+
+
+async def everything_told(played: Played) -> dict[str, str]:
+    """Every message of every stream, with its headers."""
+    found: dict[str, str] = {}
+    async with admin(played.bus) as client:
+        js = client.jetstream()
+        for info in await js.streams_info():
+            name = str(info.config.name)
+            messages: list[str] = []
+            for sequence in range(max(1, info.state.first_seq), info.state.last_seq + 1):
+                with contextlib.suppress(NotFoundError):  # Superseded: no longer kept.
+                    message = await js.get_msg(name, sequence)
+                    messages.append(f"{message.subject} {message.headers} {(message.data or b'').decode()}")
+            found[f"stream {name}"] = "\n".join(messages)
+    return found
 
 
 @pytest.mark.rule("A4", "A5", "A6", "A10", "M2", "M4")
@@ -206,8 +287,7 @@ async def test_a_person_without_an_account_anywhere_signs_in_by_mail(played: Pla
     await person.get_by_role("button", name="Send me a link").click()
     await expect(person.get_by_role("heading", level=1)).to_have_text("Look at your mail")
     await picture(person, "mailed")
-    [mail] = played.outbox.glob("*.eml")
-    link = next(line for line in mail.read_text().splitlines() if line.startswith(played.url))
+    link = mailed(played, "bob@example.org")
     await person.goto(link)
     await picture(person, "mail-link")
     await person.get_by_role("button", name="Sign in").click()
@@ -232,3 +312,46 @@ async def test_the_pages_for_people_fit_a_narrow_window_and_ask_nobody_else(play
     assert errors == []
     assert all(url.startswith(played.url) for url in asked)
     await context.close()
+
+
+@pytest.mark.rule("A1", "A6")
+async def test_what_was_secret_is_in_no_log_no_file_no_stream_and_no_database(played: Played, person: Page) -> None:
+    """Last, so that all that the tests before left behind is looked through as well."""
+    await person.goto(played.claim)
+    await person.goto(f"{played.url}/signin")
+    await person.get_by_role("link", name="Continue with The Club").click()
+    await person.locator("input[name=sub]").first.fill("ann@example.org")
+    await person.get_by_role("button", name="Authorize").first.click()
+    await person.goto(f"{played.url}/me")
+    await person.get_by_role("button", name="Sign out").click()
+    await person.get_by_label("Mail address").fill("carol@example.org")
+    await person.get_by_role("button", name="Send me a link").click()
+    link = mailed(played, "carol@example.org")
+    await person.goto(link)
+    await person.get_by_role("button", name="Sign in").click()
+    assert urlsplit(person.url).path == "/me"
+    answer = await person.goto(link)
+    assert answer is not None
+    assert answer.status == 410
+    pages = {"the page of a used link": await person.content()}
+    assert len(await person.context.cookies()) == 2
+
+    hidden = {
+        "the key": played.key,
+        "the claim token": played.claim.rpartition("/")[2],
+        "the mail token": link.rpartition("/")[2],
+        "the OpenID subject": "ann@example.org",
+        "the mail address": "carol@example.org",
+        "the address in an address": quote("carol@example.org", safe=""),
+        **{f"cookie {cookie['name']}": cookie["value"] for cookie in await person.context.cookies()},
+    }
+    kept = pages | everything_in_files(played) | await asyncio.to_thread(everything_in_databases, played)
+    kept |= await everything_told(played)
+    found = [f"{what} in {where}" for what, secret in hidden.items() for where, text in kept.items() if secret in text]
+    assert found == []
+    # The look-out works: what is meant to be found is.
+    assert {f"database {service}" for service in topology.SERVICES} <= kept.keys()
+    assert {f"log/{name}.log" for name in (*topology.SERVICES, "caddy", "stack")} <= kept.keys()
+    assert hashlib.sha256(played.key.encode()).hexdigest() in kept["database registry"]
+    assert NAME in kept["database registry"]
+    assert NAME in kept["stream REGISTRY"]
