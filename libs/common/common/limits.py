@@ -51,10 +51,11 @@ class Limit:
 USUAL: tuple[Limit, ...] = (
     Limit("registrations", "address", 30, 3_600, "POST /api/v1/agents"),
     Limit("agent-calls", "address", 600, 60, "every call under /api/v1/agents/me"),
-    Limit("new-keys", "agent", 10, 3_600, "POST /api/v1/agents/me/key"),
+    Limit("new-keys", "agent", 10, 3_600, "POST /api/v1/agents/me/key, and the owner's page that does the same"),
     Limit("claim-links", "key", 10, 3_600, "POST /api/v1/agents/me/claim-link"),
     Limit("claim-pages", "address", 60, 60, "the pages under /claim"),
     Limit("sign-ins", "address", 30, 600, "attempts to sign in"),
+    Limit("page-acts", "address", 60, 600, "what an owner does on the pages under /me, and signing out"),
     Limit("submissions", "key", 60, 60, "POST /api/v1/contests/{contest}/lineups"),
     Limit("submissions-by-address", "address", 600, 60, "the same, all agents of one address together"),
     Limit("checks", "key", 120, 60, "POST /api/v1/contests/{contest}/lineups/check"),
@@ -65,9 +66,15 @@ USUAL: tuple[Limit, ...] = (
 
 _RATE = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,6})")
 
+_SHORTEST_STEP = timedelta(microseconds=10)
+"""PostgreSQL's instants are microseconds: a call that took less than a few of them would not be counted right."""
+
+_KEY = re.compile(r"mafl_sk_[0-9A-Za-z]{49}")
+"""An agent's key: 43 characters for its 256 bits and 6 for their checksum."""
+
 
 def limits_of(settings: Settings) -> tuple[Limit, ...]:
-    """The limits in force. Raises ``ValueError`` naming a setting that is no limit or no rate."""
+    """The limits in force. Raises ``ValueError`` naming a setting that is no limit, no rate or too high a rate."""
     known = {limit.name for limit in USUAL}
     if unknown := sorted(set(settings.limits) - known):
         raise ValueError(f"MAFL_LIMITS names {', '.join(unknown)}; there are {', '.join(sorted(known))}")
@@ -84,6 +91,12 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
                     f"MAFL_LIMITS: {limit.name} is {rate!r}; right would be 30/3600, calls/seconds, or off"
                 )
             limits.append(replace(limit, calls=int(match[1]), seconds=int(match[2])))
+    for limit in limits:
+        if timedelta(seconds=limit.seconds) < limit.calls * _SHORTEST_STEP:
+            raise ValueError(
+                f"MAFL_LIMITS: {limit.name} would be {limit.calls}/{limit.seconds}; at most 100,000 calls in a second "
+                "can be counted, and off counts none"
+            )
     return tuple(limits)
 
 
@@ -283,6 +296,7 @@ def limited(*names: str) -> Any:
         known[name]
 
     async def check(request: Request, runtime: RuntimeOf, key: BearerKey) -> None:
-        await keep(runtime, request, names, key=key)
+        # What no key can be is not counted by: each made-up one would leave a row behind. Its address counts.
+        await keep(runtime, request, names, key=key if _KEY.fullmatch(key) else "")
 
     return Depends(check)

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
         {}, description='rates of calls in place of the usual ones, JSON: `{"registrations": "30/3600"}`, or `"off"`'
     )
     limits_factor: int | None = Field(
-        None, ge=1, description="all usual rates times this; 1, or 1000 in an embedded stack, unless given"
+        None, ge=1, le=10_000, description="all usual rates times this; 1, or 1000 in an embedded stack, unless given"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")
 

@@ -288,7 +288,14 @@ async def _or_refuse(work: Awaitable[R], *, again: str | None = domain.HOME, lab
     try:
         return await work
     except Problem as problem:
-        raise Refusal(problem.status_code, problem.problem_title, problem.detail, again=again, label=label) from problem
+        raise Refusal(
+            problem.status_code,
+            problem.problem_title,
+            problem.detail,
+            again=again,
+            label=label,
+            headers=problem.headers,
+        ) from problem
 
 
 def _limited(name: str) -> Any:
@@ -306,6 +313,7 @@ def _limited(name: str) -> Any:
 
 _ATTEMPT = [_limited("sign-ins")]
 _CLAIM_PAGE = [_limited("claim-pages")]
+_ACT = [_limited("page-acts")]
 
 
 # --- signing in ----------------------------------------------------------------------------------
@@ -491,7 +499,7 @@ async def use_mail_link(form: FormOf, token: str, visitor: VisitorOf, connection
     return _entered(visitor, entered)
 
 
-@router.post("/signin/out")
+@router.post("/signin/out", dependencies=_ACT)
 async def sign_out(form: FormOf, visitor: VisitorOf, connection: Connection) -> Response:
     """End the session, here and on the server."""
     if visitor.token is not None:
@@ -597,16 +605,20 @@ async def confirm(agent_id: UUID, act: str, visitor: VisitorOf, connection: Conn
     return visitor.page(f"confirm_{act}.html", session=session, agent=agent)
 
 
-@router.post("/me/agents/{agent_id}/key")
+@router.post("/me/agents/{agent_id}/key", dependencies=_ACT)
 async def new_key(form: FormOf, agent_id: UUID, visitor: VisitorOf) -> Response:
     """A new key, shown this once. No connection is held while contests is asked to take it."""
+
+    async def admit(agent: domain.Agent) -> None:
+        await keep(visitor.runtime, visitor.request, ["new-keys"], agent=agent.agent_id)
+
     async with visitor.runtime.database.transaction() as connection:
         session = await _signed_in(visitor, connection)
-    issued = await _or_refuse(people.new_key(visitor.runtime, session.owner_id, agent_id))
+    issued = await _or_refuse(people.new_key(visitor.runtime, session.owner_id, agent_id, admit=admit))
     return visitor.page("key.html", session=session, agent=issued.agent, key=issued.key)
 
 
-@router.post("/me/agents/{agent_id}/release")
+@router.post("/me/agents/{agent_id}/release", dependencies=_ACT)
 async def release(
     form: FormOf, agent_id: UUID, visitor: VisitorOf, connection: Connection, session: SessionOf
 ) -> Response:
@@ -615,7 +627,7 @@ async def release(
     return visitor.go(domain.HOME)
 
 
-@router.post("/me/agents/{agent_id}/review")
+@router.post("/me/agents/{agent_id}/review", dependencies=_ACT)
 async def review(
     form: FormOf, agent_id: UUID, visitor: VisitorOf, connection: Connection, session: SessionOf
 ) -> Response:

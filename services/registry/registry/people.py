@@ -15,7 +15,7 @@ The errors, beside their use::
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -233,15 +233,21 @@ async def own(store: Store, owner_id: UUID, agent_id: UUID) -> Agent:
     return agent
 
 
-async def new_key(runtime: Runtime, owner_id: UUID, agent_id: UUID) -> commands.Issued:
+async def new_key(
+    runtime: Runtime, owner_id: UUID, agent_id: UUID, *, admit: Callable[[Agent], Awaitable[None]]
+) -> commands.Issued:
     """A new key for an own agent; the old one is dead, here and at contests. In transactions of its own.
 
-    Raises ``NotYours``, and ``Unavailable`` with the old key still good.
+    ``admit`` may refuse the agent first, once it is known to be the owner's. Raises ``NotYours``, and ``Unavailable``
+    with the old key still good.
     """
 
     async def find(store: Store) -> Agent:
         return await own(store, owner_id, agent_id)
 
+    async with runtime.database.transaction() as connection:
+        agent = await find(Store(connection))
+    await admit(agent)
     return await commands.renew(runtime, find)
 
 

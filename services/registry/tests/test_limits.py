@@ -8,6 +8,7 @@ import anyio.to_thread
 import httpx
 import pytest
 from fastapi import Request
+from pydantic import ValidationError
 from sqlalchemy import text
 
 from common.limits import EMBEDDED_FACTOR, USUAL, Limit, address_of, count, limits_of
@@ -15,6 +16,7 @@ from common.settings import Settings
 from common.topology import SERVICES
 from embedded.caddy import Caddy
 from embedded.process import free_port
+from registry.main import app as registry_app
 from testkit.fixtures import Start, Started
 
 from .serving import served
@@ -124,6 +126,25 @@ async def test_no_address_and_no_key_is_kept_to_count_by(start: Start) -> None:
 
 
 @pytest.mark.rule("A11")
+async def test_what_no_key_can_be_counts_by_its_address_alone(start: Start) -> None:
+    async with start("registry") as registry:
+        made_up = ["", "x", "mafl_sk_", "mafl_sk_wrong", "mafl_sk_" + "a" * 48, "mafl_sk_" + "a" * 50, "a" * 57]
+        for key in [*made_up, *(f"mafl_sk_{number}" for number in range(20))]:
+            answer = await registry.client.post(
+                "/api/v1/agents/me/claim-link", headers={"Authorization": f"Bearer {key}"}
+            )
+            assert answer.status_code == 401
+            assert "claim-links" not in answer.headers["ratelimit-policy"]
+        key = (await register(registry, "Alice")).json()["api_key"]
+        answer = await registry.client.post("/api/v1/agents/me/claim-link", headers={"Authorization": f"Bearer {key}"})
+        assert answer.status_code == 201
+        assert "claim-links" in answer.headers["ratelimit-policy"]
+        async with registry.runtime.database.transaction() as connection:
+            rows = (await connection.execute(text("SELECT count(*) FROM rate_limits"))).scalar_one()
+        assert rows == 3, "registrations and agent-calls by address, claim-links by the one real key"
+
+
+@pytest.mark.rule("A11")
 async def test_a_limit_lets_its_rate_through_and_no_more(start: Start) -> None:
     """Calls as fast as they are answered, for two seconds: the burst, and what its rate gives since."""
     rate = Limit("submissions", "key", 20, 1, "")
@@ -153,6 +174,21 @@ def test_limits_are_data_that_the_operator_may_change() -> None:
     for wrong in ({"registrations": "many"}, {"registrations": "0/60"}, {"regristrations": "5/60"}):
         with pytest.raises(ValueError, match="MAFL_LIMITS"):
             limits_of(settings(limits=wrong))
+
+
+@pytest.mark.rule("A11")
+def test_a_rate_too_high_to_count_is_refused_at_the_start() -> None:
+    highest = limits_of(settings(limits={"pool-reads": "100000/1"}))
+    assert next(limit.calls for limit in highest if limit.name == "pool-reads") == 100_000
+    for wrong in ("100001/1", "999999999/1", "999999999/9999"):
+        with pytest.raises(ValueError, match="MAFL_LIMITS: pool-reads would be"):
+            limits_of(settings(limits={"pool-reads": wrong}))
+        with pytest.raises(ValueError, match="pool-reads"):
+            registry_app(settings(limits={"pool-reads": wrong}))
+    with pytest.raises(ValueError, match="checks-by-address"):
+        limits_of(settings(limits_factor=10_000))
+    with pytest.raises(ValidationError, match="limits_factor"):
+        settings(limits_factor=10_001)
 
 
 @pytest.mark.rule("A11")

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import html
 import json
 import re
 import threading
@@ -149,14 +150,23 @@ def configured(monkeypatch: pytest.MonkeyPatch, issuer: str, tmp_path: Path) -> 
 
 
 class Browser:
-    """A person's browser: cookies of its own, forms filled from the page that shows them."""
+    """A person's browser: cookies of its own, forms filled from the page that shows them.
+
+    No page of an error that it meets, in whatever test, may repeat a mail address that the person gave.
+    """
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
         self.page = ""
+        self.addresses: set[str] = set()
 
     async def open(self, path: str) -> httpx.Response:
-        answer = await self.client.get(path)
+        return self._read(await self.client.get(path))
+
+    def _read(self, answer: httpx.Response) -> httpx.Response:
+        if answer.status_code >= 400:
+            for address in self.addresses:
+                assert address not in html.unescape(answer.text), (answer.request.url.path, address)
         self.page = answer.text
         return answer
 
@@ -165,9 +175,8 @@ class Browser:
         found = re.search(r'name="csrf" value="([^"]+)"', self.page)
         content = {"csrf": found[1] if found else "", **fields}
         headers = {} if origin is None else {"Origin": origin}
-        answer = await self.client.post(path, data=content, headers=headers)
-        self.page = answer.text
-        return answer
+        self.addresses |= {address for address in [fields.get("address", "")] if "@" in address.strip("@")}
+        return self._read(await self.client.post(path, data=content, headers=headers))
 
     async def depart(self, way: str = "club") -> str:
         """Off to a provider; its address."""
@@ -176,6 +185,7 @@ class Browser:
         return answer.headers["location"]
 
     async def sign_in(self, who: str, to: str = "/me") -> httpx.Response:
+        self.addresses |= {who} if "@" in who else set()
         await self.open(f"/signin?next={to}")
         back = await agree(await self.depart(), who)
         answer = await self.open(back)
@@ -1036,6 +1046,49 @@ async def test_too_many_attempts_get_a_page_that_says_when_the_next_is_possible(
         assert (await ann.open("/claim/x")).status_code == 404
         assert (await ann.open("/claim/x")).status_code == 429
         assert (await ann.open("/signin")).status_code == 200
+
+
+@pytest.mark.rule("A11")
+async def test_a_new_key_on_the_page_counts_with_those_that_the_agent_asks_for_itself(
+    start: Start, configured: str
+) -> None:
+    async with start("contests"), start("registry") as service, browser(service) as ann, browser(service) as eve:
+        service.runtime.settings.limits.update({"new-keys": "2/3600"})
+        agent = await claimed(service, ann)
+        path = f"/me/agents/{agent['agent']['id']}/key"
+        await eve.sign_in("eve")
+        for _ in range(3):
+            await eve.open("/me")
+            assert (await eve.submit(path)).status_code == 404, "nobody else uses up what is left"
+        bearer = {"Authorization": f"Bearer {agent['api_key']}"}
+        assert (await service.client.post("/api/v1/agents/me/key", headers=bearer)).status_code == 200
+        await ann.open(path)
+        [key] = re.findall(r"mafl_sk_\w+", (await ann.submit(path)).text)
+        await ann.open(path)
+        refused = await ann.submit(path)
+        assert refused.status_code == 429
+        assert refused.headers["content-type"].startswith("text/html")
+        assert 1_790 <= int(refused.headers["retry-after"]) <= 1_800
+        assert "mafl_sk_" not in refused.text
+        kept = await service.client.get("/api/v1/agents/me", headers={"Authorization": f"Bearer {key}"})
+        assert kept.status_code == 200
+
+
+@pytest.mark.rule("A11")
+@pytest.mark.parametrize("act", ["key", "release", "review", "out"])
+async def test_what_an_owner_does_on_the_pages_has_a_limit(start: Start, configured: str, act: str) -> None:
+    async with start("registry") as service, browser(service) as ann:
+        agent = await claimed(service, ann)
+        service.runtime.settings.limits.update({"page-acts": "1/600"})
+        other = f"/me/agents/{uuid4()}/release"
+        await ann.open("/me")
+        page = ann.page
+        assert (await ann.submit(other)).status_code == 404
+        ann.page = page
+        refused = await ann.submit("/signin/out" if act == "out" else f"/me/agents/{agent['agent']['id']}/{act}")
+        assert refused.status_code == 429
+        assert f"in {refused.headers['retry-after']} seconds" in refused.text
+        assert "Alice" in (await ann.open("/me")).text, "looking is no act"
 
 
 # --- what is kept --------------------------------------------------------------------------------
