@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from common.answers import ALWAYS, refusals
@@ -101,11 +103,21 @@ def _operator_view(agent: Agent) -> OperatorAgentView:
     )
 
 
+async def _refusals_counted(runtime: RuntimeOf) -> AsyncIterator[None]:
+    """Count a registration that is refused, wherever: by a limit, for its body or its header, or by a rule."""
+    try:
+        yield
+    except (Problem, RequestValidationError):
+        runtime.metrics.registrations.labels("refused").inc()
+        raise
+
+
 @router.post(
     "/api/v1/agents",
     status_code=201,
     openapi_extra=json_body(domain.Registration),
-    dependencies=[limited("registrations")],
+    # The first of all, so that it stands around the others.
+    dependencies=[Depends(_refusals_counted), limited("registrations")],
     responses=refusals(
         *(commands.NameTaken, commands.IdempotencyKeyReused, commands.AnswerSuperseded),
         *(TooLarge, InvalidRequest, RateLimited),
@@ -119,16 +131,12 @@ async def register(
     idempotency_key: IdempotencyKey = None,
 ) -> RegistrationAnswer:
     """Register an agent. Send an ``Idempotency-Key`` and a lost answer costs nothing: ask again."""
-    try:
-        issued = await commands.register(
-            Store(connection),
-            wanted,
-            idempotency_key=idempotency_key,
-            now=await runtime.clock.now(connection),
-        )
-    except Problem:
-        runtime.metrics.registrations.labels("refused").inc()
-        raise
+    issued = await commands.register(
+        Store(connection),
+        wanted,
+        idempotency_key=idempotency_key,
+        now=await runtime.clock.now(connection),
+    )
     runtime.metrics.registrations.labels("replayed" if issued.replayed else "created").inc()
     response.headers.update({**_PRIVATE, "Location": "/api/v1/agents/me"})
     return RegistrationAnswer(

@@ -91,6 +91,24 @@ async def test_a_taken_name_is_a_conflict_that_names_the_field(start: Start) -> 
 
 
 @pytest.mark.rule("A1")
+async def test_every_way_to_be_refused_is_counted_once(start: Start) -> None:
+    async with start("registry") as service:
+        service.runtime.settings.limits["registrations"] = "5/3600"
+        answers = [
+            await register(service),
+            await register(service),
+            await register(service, name="x"),
+            await register(service, description="x" * 40_000),
+            await register(service, name="Bob", idempotency_key="k" * 256),
+            await register(service, name="Carol"),
+        ]
+        assert [answer.status_code for answer in answers] == [201, 409, 422, 413, 422, 429]
+        metrics = (await service.client.get("/metrics")).text
+        assert 'mafl_registrations_total{outcome="created"} 1.0' in metrics
+        assert 'mafl_registrations_total{outcome="refused"} 5.0' in metrics
+
+
+@pytest.mark.rule("A1")
 async def test_a_replay_gives_the_same_agent_with_a_fresh_key_and_link_and_the_old_ones_are_dead(start: Start) -> None:
     async with start("registry") as service:
         first = (await register(service, idempotency_key="9f1c")).json()
