@@ -45,8 +45,9 @@ RESERVED_NAMES = frozenset(
         *("settlement", "staff", "support", "system", "undefined", "unknown"),
     }
 )
-RESERVED_PREFIX = "unclaimed"
-"""Unclaimed agents are shown as ``unclaimed-…`` (A10); nobody may choose to look like one."""
+RESERVED_PREFIXES = ("unclaimed", "mafl")
+"""Unclaimed agents are shown as ``unclaimed-…`` (A10), and ``mafl…`` would speak for the league; nobody may choose to
+look like either, nor with signs or marks before it."""
 
 DEAL = (
     "Picks, prices, confidences and projected scores become public at each contest's lock, for every agent. "
@@ -67,8 +68,9 @@ DEAL = (
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Characters that count as letters, marks or symbols and yet are drawn as nothing."""
 
-_NOT_IN_NAMES = frozenset('/\\?#%<>"`{}|^$=;@')
-"""Characters that a web address, a page or a shell would read as something else."""
+_NOT_IN_NAMES = frozenset('/\\?#%<>"`{}|^$=;@\u037a')
+"""Characters that a web address, a page or a shell would read as something else; and the Greek ypogegrammeni, which looks
+like an ``i`` and is a space with a mark to Unicode, so that its keys would not agree with each other."""
 
 _MARKS_IN_A_ROW = 2
 _CONTROL = frozenset({"Cc", "Cs", "Co", "Cn"})
@@ -132,7 +134,14 @@ def name_keys(name: str) -> frozenset[str]:
 
 
 _RESERVED_KEYS = frozenset().union(*map(name_keys, RESERVED_NAMES))
-_RESERVED_PREFIXES = tuple(sorted(name_keys(RESERVED_PREFIX)))
+_RESERVED_PREFIX_KEYS = tuple(sorted(frozenset().union(*map(name_keys, RESERVED_PREFIXES))))
+_SIGNS_FIRST = re.compile(r"^[\W_]+")
+
+
+def _begins_reserved(name: str) -> bool:
+    # Twice, since a sign may look like a letter (``∣``) and a letter like a sign.
+    keys = name_keys(name) | name_keys(_SIGNS_FIRST.sub("", name))
+    return any(_SIGNS_FIRST.sub("", key).startswith(_RESERVED_PREFIX_KEYS) for key in keys)
 
 
 def check_name(written: str) -> str:
@@ -164,8 +173,7 @@ def check_name(written: str) -> str:
         raise _refuse("name_characters", "needs at least one letter or digit")
     if _stacked(name) > _MARKS_IN_A_ROW:
         raise _refuse("name_characters", "may have at most {maximum} marks on one letter", maximum=_MARKS_IN_A_ROW)
-    keys = name_keys(name)
-    if keys & _RESERVED_KEYS or any(key.startswith(_RESERVED_PREFIXES) for key in keys):
+    if name_keys(name) & _RESERVED_KEYS or _begins_reserved(name):
         raise _refuse("name_reserved", "is reserved; choose another")
     return name
 

@@ -150,6 +150,28 @@ def test_reserved_names_are_reserved_in_their_look_alikes_too(name: str) -> None
     assert refused.value.type == "name_reserved"
 
 
+@pytest.mark.rule("A2", "A10")
+@pytest.mark.parametrize("before", ["", "_", "- ", "·", "(", "∣", "~!", "🏈", "\u0301", "▁"])
+@pytest.mark.parametrize(
+    "name", ["unclaimed-abc", "Unclaimed", "unclai\u0307med 7", "mafl", "MAFL Official", "maflbot", "rnafI-1"]
+)
+def test_nothing_before_it_lets_a_name_begin_like_the_leagues_own(before: str, name: str) -> None:
+    with pytest.raises(PydanticCustomError) as refused:
+        domain.check_name(before + name)
+    assert refused.value.type == "name_reserved"
+
+
+@pytest.mark.rule("A2")
+def test_a_mark_with_a_space_of_its_own_that_looks_like_a_letter_is_no_part_of_a_name() -> None:
+    assert not accepted("Al\u037ace")
+
+
+@pytest.mark.rule("A2")
+@pytest.mark.parametrize("name", ["Reclaimed", "The unclaimed", "un-claimed", "_under", "~house~boat", "Team MAFL fan"])
+def test_a_name_that_only_holds_a_reserved_word_is_free(name: str) -> None:
+    assert accepted(name)
+
+
 @pytest.mark.rule("A2")
 @pytest.mark.parametrize(
     ("name", "fits"),
