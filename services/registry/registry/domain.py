@@ -68,9 +68,8 @@ DEAL = (
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Characters that count as letters, marks or symbols and yet are drawn as nothing."""
 
-_NOT_IN_NAMES = frozenset('/\\?#%<>"`{}|^$=;@\u037a')
-"""Characters that a web address, a page or a shell would read as something else; and the Greek ypogegrammeni, which looks
-like an ``i`` and is a space with a mark to Unicode, so that its keys would not agree with each other."""
+_NOT_IN_NAMES = frozenset('/\\?#%<>"`{}|^$=;@')
+"""Characters that a web address, a page or a shell would read as something else."""
 
 _MARKS_IN_A_ROW = 2
 _CONTROL = frozenset({"Cc", "Cs", "Co", "Cn"})

@@ -76,11 +76,13 @@ def _looks(text: str) -> str:
 
 
 def keys(text: str) -> frozenset[str]:
-    """Up to three keys of a text. Texts that share one are taken for each other (A2).
+    """Up to five keys of a text. Texts that share one are taken for each other (A2).
 
     Case and looks do not go together: Greek nu looks like ``v`` in lower case and like ``N`` in upper case. To make
     one key of both would make ``n`` and ``v`` the same, and half of the alphabet with them; so there is a key of how
-    a text looks as written, one of how it looks in lower case and one of how it looks in upper case.
+    a text looks as written, one of how it looks in lower case and one of how it looks in upper case. The last two are
+    made with compatibility forms folded and without, since a raised letter may have look-alikes of its own.
     """
+    text = unicodedata.normalize("NFC", text)
     caseless = _caseless(text)
-    return frozenset(map(_looks, (text, caseless, caseless.upper())))
+    return frozenset(map(_looks, (text, text.casefold(), text.upper(), caseless, caseless.upper())))
