@@ -116,8 +116,11 @@ class ActList(BaseModel):
     acts: list[ActView]
 
 
-def routes(service: str) -> APIRouter:
-    """``GET /operator/api/v1/audit/{service}``: what operators did in this service, for the operator alone."""
+def routes(service: str = "") -> APIRouter:
+    """``GET /operator/api/v1/audit/{service}``: what operators did in this service, for the operator alone.
+
+    The registry's own acts, of agents and models, stand at the path without a service.
+    """
     router = APIRouter(
         prefix="/operator/api/v1/audit",
         dependencies=[Depends(operator_only)],
@@ -130,7 +133,7 @@ def routes(service: str) -> APIRouter:
         },
     )
 
-    @router.get(f"/{service}")
+    @router.get(f"/{service}" if service else "")
     async def audit(
         connection: Connection,
         before: Annotated[int | None, Query(ge=1, le=2**62, description="only acts before this one")] = None,

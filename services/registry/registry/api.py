@@ -276,22 +276,6 @@ class MappedModel(BaseModel):
     history: list[MappingView]
 
 
-class ActView(BaseModel):
-    """What an operator did; ``before`` and ``after`` are of its target."""
-
-    act: int
-    at: str
-    who: str
-    what: str
-    target: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-
-
-class ActList(BaseModel):
-    acts: list[ActView]
-
-
 def _model_view(model: Model) -> ModelView:
     return ModelView(
         label=model.label,
@@ -327,30 +311,6 @@ async def map_model(
         history=[
             MappingView(version=one.version, canonical=one.canonical, by=one.by, at=instant(one.at)) for one in history
         ],
-    )
-
-
-@operator.get("/audit", responses=refusals(InvalidRequest))
-async def audit(
-    connection: Connection,
-    before: Annotated[int | None, Query(ge=1, le=2**62, description="only acts before this one")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> ActList:
-    """What operators did here, the newest first."""
-    acts = await Store(connection).acts(before=before, most=limit)
-    return ActList(
-        acts=[
-            ActView(
-                act=one.act,
-                at=instant(one.at),
-                who=one.who,
-                what=one.what,
-                target=one.target,
-                before=one.before,
-                after=one.after,
-            )
-            for one in acts
-        ]
     )
 
 

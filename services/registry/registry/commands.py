@@ -25,6 +25,7 @@ from uuid import UUID
 import uuid_utils
 
 from common import events as ev
+from common.audit import record
 from common.canonical import canonical_json, sha256_hex
 from common.clock import SystemClock, wall
 from common.logs import logger
@@ -38,9 +39,6 @@ from registry.store import Answer, Mapping, Model, Store
 
 S = TypeVar("S", bound=ev.AgentState)
 By = Literal["catalogue", "operator"]
-
-OPERATOR = "operator"
-"""Whom the audit log names: there is one operator's token, and so one operator."""
 
 _REGISTER = "register"
 _REAL = SystemClock()
@@ -358,7 +356,9 @@ async def by_operator(store: Store, what: str, agent_id: UUID, act: Callable[[],
     """
     before = await _found(store, agent_id)
     after = await act()
-    await store.add_act(OPERATOR, what, f"agent/{agent_id}", _recorded(before), _recorded(after))
+    await record(
+        store.connection, what=what, target=f"agent/{agent_id}", before=_recorded(before), after=_recorded(after)
+    )
     return after
 
 
@@ -388,7 +388,7 @@ async def map_model(store: Store, label: str, wanted: domain.Mapping) -> tuple[M
         await _move(store, label, canonical, "operator")
     model = await store.model(label) or model
     after = {"canonical": model.canonical, "by": model.by, "version": model.version}
-    await store.add_act(OPERATOR, "map", f"model/{label}", before, after)
+    await record(store.connection, what="map", target=f"model/{label}", before=before, after=after)
     return model, await store.mappings(label)
 
 

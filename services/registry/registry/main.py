@@ -6,6 +6,7 @@ import asyncio
 
 from fastapi import FastAPI
 
+from common import audit
 from common.clock import SystemClock
 from common.limits import forget_old_counts, limits_of
 from common.service import Runtime, Service, create_app
@@ -52,7 +53,7 @@ def app(settings: Settings | None = None) -> FastAPI:
         Service(
             name="registry",
             package="registry",
-            routers=(api.router, api.operator, pages.api, pages.router),
+            routers=(api.router, api.operator, audit.routes(), pages.api, pages.router),
             handlers=HANDLERS,
             tasks=(apply_catalogue, forget_old_answers, forget_people, forget_old_counts),
             rpc={AGENT_BY_KEY: api.agent_by_key},

@@ -9,12 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
     DateTime,
     ForeignKey,
-    Identity,
     Index,
     Integer,
     MetaData,
@@ -122,19 +120,6 @@ MAPPINGS = Table(
     Column("at", DateTime(timezone=True), nullable=False),
 )
 """What each label has meant, version by version; rows are only added."""
-
-ACTS = Table(
-    "operator_acts",
-    METADATA,
-    Column("act", BigInteger, Identity(always=True), primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False),
-    Column("who", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("before", JSONB(none_as_null=True)),
-    Column("after", JSONB(none_as_null=True)),
-)
-"""What operators did; rows are only added."""
 
 
 # --- people: tables ------------------------------------------------------------------------------
@@ -329,19 +314,6 @@ class Mapping:
     canonical: str
     by: str
     at: datetime
-
-
-@dataclass(frozen=True)
-class Act:
-    """Something that an operator did, with what was before and after it. ``act`` grows with each."""
-
-    act: int
-    at: datetime
-    who: str
-    what: str
-    target: str
-    before: Any
-    after: Any
 
 
 _AGENT = tuple(AGENTS.c)
@@ -796,17 +768,3 @@ class Store:
         query = select(MAPPINGS.c.version, MAPPINGS.c.canonical, MAPPINGS.c.by, MAPPINGS.c.at)
         rows = await self.connection.execute(query.where(MAPPINGS.c.label == label).order_by(MAPPINGS.c.version))
         return [Mapping(**row._mapping) for row in rows]
-
-    # operators
-
-    async def add_act(self, who: str, what: str, target: str, before: Any, after: Any) -> None:
-        """Record what an operator did, by the real time."""
-        values = {"who": who, "what": what, "target": target, "before": before, "after": after}
-        await self.connection.execute(insert(ACTS).values(at=func.clock_timestamp(), **values))
-
-    async def acts(self, *, before: int | None, most: int) -> Sequence[Act]:
-        """What operators did, the newest first, at most ``most`` and only what came before the act ``before``."""
-        query = select(ACTS).order_by(ACTS.c.act.desc()).limit(most)
-        if before is not None:
-            query = query.where(ACTS.c.act < before)
-        return [Act(**row._mapping) for row in await self.connection.execute(query)]

@@ -2,8 +2,9 @@
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import insert
 
+from common.audit import create_audit_table, drop_audit_table
 from common.limits import create_limit_table, drop_limit_table
 from registry.domain import name_keys
 
@@ -46,22 +47,14 @@ def upgrade() -> None:
         sa.Column("by", sa.Text, nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
     )
-    op.create_table(
-        "operator_acts",
-        sa.Column("act", sa.BigInteger, sa.Identity(always=True), primary_key=True),
-        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("who", sa.Text, nullable=False),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("target", sa.Text, nullable=False),
-        sa.Column("before", JSONB),
-        sa.Column("after", JSONB),
-    )
+    create_audit_table(op)
     create_limit_table(op)
 
 
 def downgrade() -> None:
     drop_limit_table(op)
-    for table in ("operator_acts", "model_mappings", "models"):
+    drop_audit_table(op)
+    for table in ("model_mappings", "models"):
         op.drop_table(table)
     op.drop_column("agents", "key_used_at")
     op.drop_column("agents", "key_offer")
