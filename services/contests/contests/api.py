@@ -91,10 +91,9 @@ async def one(contest_id: str, connection: Connection, runtime: RuntimeOf) -> JS
 
 
 async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONResponse:
-    judge = await commands.judge_of(runtime, store, contest.contest)
+    judge = await commands.judge_of(runtime, store, contest.contest, contest.version)
     now = await runtime.clock.now(store.connection)
-    games = await store.games(contest.contest)
-    return JSONResponse(documents.whole(contest, judge.ruleset, games, now), headers=_REVALIDATED)
+    return JSONResponse(documents.whole(contest, judge.ruleset, judge.games, now), headers=_REVALIDATED)
 
 
 @router.get(
@@ -120,11 +119,11 @@ async def pool(
     kept: dict[tuple[str, int, str], documents.Representation] = runtime.state.setdefault("pools", {})
     name = (contest.contest, contest.version, wanted)
     if name not in kept:
-        judge = await commands.judge_of(runtime, store, contest.contest)
-        games = await store.games(contest.contest)
+        judge = await commands.judge_of(runtime, store, contest.contest, contest.version)
         while len(kept) >= _MOST_POOLS:
             kept.pop(next(iter(kept)))
-        kept[name] = documents.pool(contest.contest, games, list(judge.players.values()), as_csv=wanted == "csv")
+        name = (contest.contest, judge.version, wanted)
+        kept[name] = documents.pool(contest.contest, judge.games, list(judge.players.values()), as_csv=wanted == "csv")
     shown = kept[name]
     headers = {**_REVALIDATED, "ETag": shown.etag}
     known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
@@ -143,9 +142,8 @@ async def skill(connection: Connection, runtime: RuntimeOf) -> PlainTextResponse
     if contest is None:
         text = guide.skill(url, rulesets.load(), None, (), (), limits, now)
     else:
-        judge = await commands.judge_of(runtime, store, contest.contest)
-        games, players = await store.games(contest.contest), list(judge.players.values())
-        text = guide.skill(url, judge.ruleset, contest, games, players, limits, now)
+        judge = await commands.judge_of(runtime, store, contest.contest, contest.version)
+        text = guide.skill(url, judge.ruleset, contest, judge.games, list(judge.players.values()), limits, now)
     return PlainTextResponse(text, media_type="text/markdown", headers=_REVALIDATED)
 
 

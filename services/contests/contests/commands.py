@@ -140,19 +140,28 @@ async def current_contest(store: Store, now: datetime) -> Contest | None:
 # --- submissions --------------------------------------------------------------------------------
 
 
-async def judge_of(runtime: Runtime, store: Store, contest_id: str) -> Judge:
-    """The judge of a contest that is or was open, whose rules and pool no longer change; kept in the process.
+async def judge_of(runtime: Runtime, store: Store, contest_id: str, version: int | None = None) -> Judge:
+    """The judge of a contest that is or was open, by its rules and pool at a version; kept in the process.
 
-    Raises ``ContestUnknown``.
+    Without a version it is the newest that this copy has met, for no round trip: whoever stores by its judgement
+    compares its version with the contest's, read while the contest's lock is held, and judges again where they
+    differ. So no copy judges by a pool that another copy has changed.
+    Where the version asked for is past, the judge is the newest. Raises ``ContestUnknown``.
     """
     judges: dict[str, Judge] = runtime.state.setdefault("judges", {})
     judge = judges.get(contest_id)
-    if judge is None:
-        await public_contest(store, contest_id)
-        judge = Judge(contest_id, await store.ruleset(contest_id), await store.players(contest_id))
-        while len(judges) >= _MOST_JUDGES:
-            judges.pop(next(iter(judges)))
-        judges[contest_id] = judge
+    if judge is not None and version in (None, judge.version):
+        return judge
+    while True:  # Until the version is the same before and after: what lies between is of that version.
+        contest = await public_contest(store, contest_id)
+        rules, players = await store.ruleset(contest_id), await store.players(contest_id)
+        judge = Judge(contest_id, rules, players, await store.games(contest_id), contest.version)
+        if (await public_contest(store, contest_id)).version == judge.version:
+            break
+    judges.pop(contest_id, None)
+    while len(judges) >= _MOST_JUDGES:
+        judges.pop(next(iter(judges)))
+    judges[contest_id] = judge
     return judge
 
 
@@ -161,8 +170,8 @@ async def check(runtime: Runtime, contest_id: str, body: bytes, store: Store, ag
 
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``.
     """
-    lineup = await _judged(runtime, store, contest_id, body)
     contest = await public_contest(store, contest_id)
+    lineup, _ = await _judged(runtime, store, contest_id, body, contest.version)
     if contest.is_locked(await runtime.clock.now(store.connection)):
         raise _locked(contest)
     _may_state_its_model(agent)
@@ -178,7 +187,7 @@ async def submit(
     each revision is wholly before the lock or wholly refused.
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``, ``IdempotencyKeyReused``.
     """
-    lineup = await _judged(runtime, store, contest_id, body)
+    lineup, version = await _judged(runtime, store, contest_id, body)
     accepted_body = canonical_json(lineup.body)
     turn = await store.turn(contest_id, agent.agent_id, idempotency_key, runtime.clock)
     if turn is None:
@@ -188,6 +197,8 @@ async def submit(
     contest, now = turn.contest, turn.now
     if contest.is_locked(now):
         raise _locked(contest)
+    if contest.version != version:
+        lineup, _ = await _judged(runtime, store, contest_id, body, contest.version)
     _may_state_its_model(agent)
     lineup_id = turn.lineup_id or uuid4()
     number = turn.revisions + 1
@@ -234,14 +245,19 @@ def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, 
     return b'%b,"body":%b,%b' % (before[:-1], body, after[1:])
 
 
-async def _judged(runtime: Runtime, store: Store, contest_id: str, body: bytes) -> Lineup:
-    judge = await judge_of(runtime, store, contest_id)
+async def _judged(
+    runtime: Runtime, store: Store, contest_id: str, body: bytes, version: int | None = None
+) -> tuple[Lineup, int]:
+    """The lineup of a body and the version it was judged by (:func:`judge_of`); a refusal is by the contest of now."""
+    judge = await judge_of(runtime, store, contest_id, version)
     try:
-        return judge(body)
+        return judge(body), judge.version
     except LineupRefused as refusal:
         contest = await public_contest(store, contest_id)
         if contest.is_locked(await runtime.clock.now(store.connection)):
             raise _locked(contest) from None
+        if contest.version != judge.version:
+            return await _judged(runtime, store, contest_id, body, contest.version)
         violations = [violation.as_dict() for violation in refusal.violations]
         count = f"{len(violations)} violation{'s' if len(violations) != 1 else ''}"
         raise LineupInvalid(

@@ -256,13 +256,22 @@ _KEY = re.compile(rb'"[ \t\n\r]*:')
 
 
 class Judge:
-    """Judges lineups by one contest's rules and pool. Built once a contest, then used for every body.
+    """Judges lineups by one contest's rules and pool. Built once for each of its versions, then used for every body.
 
     >>> lineup = Judge("2017-W04", ruleset, players)(body)
     """
 
-    def __init__(self, contest: str, ruleset: Ruleset, players: Iterable[PoolPlayer]) -> None:
+    def __init__(
+        self,
+        contest: str,
+        ruleset: Ruleset,
+        players: Iterable[PoolPlayer],
+        games: Iterable[Game] = (),
+        version: int = 0,
+    ) -> None:
         self.contest = contest
+        self.version = version
+        self.games = tuple(games)
         self.ruleset = ruleset
         self.players = {player.player_id: player for player in players}
         self.slots = {slot.slot: slot for slot in ruleset.roster}
