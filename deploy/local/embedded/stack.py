@@ -8,7 +8,7 @@ Everything is kept in the state directory:
 
     .mafl/
       stack.json      addresses, ports and processes of the running stack; see `read_state`
-      secrets.json    operator token and passwords, mode 0600; made once
+      secrets.json    operator token, passwords and the signing key, mode 0600; made once
       lock            held by the running supervisor
       log/            one log for each process, and stack.log: what the supervisor did
       postgres/ nats/ caddy/
@@ -20,6 +20,7 @@ ends what it finds in ``stack.json``, by number and start time.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import fcntl
 import os
@@ -242,7 +243,9 @@ class Stack:
         parts: dict[str, Part] = {}
         for name, service in services.items():
             addresses = {"MAFL_DATABASE_URL": databases.url(name), "MAFL_NATS_URL": bus(name)}
-            parts[name] = HttpService(name, service.app, self.ports[name], common | addresses, self.state)
+            own = {"MAFL_SIGNING_KEY": passwords["signing"]["key"]} if name == "contests" else {}
+            environment = own | common | addresses
+            parts[name] = HttpService(name, service.app, self.ports[name], environment, self.state)
         await _all(self._await_streams(), *(self._keep(name, part) for name, part in parts.items()))
         self._journal("stack", "ready", self.public_url)
         self._write()
@@ -409,16 +412,20 @@ class Stack:
         (self.state / "log").mkdir(exist_ok=True)
 
     def _secrets(self) -> dict[str, dict[str, str]]:
-        """The passwords of databases and bus by user; the operator's token. What is missing is made."""
+        """The passwords of databases and bus by user, the key that receipts and roots are signed with; the
+        operator's token. What is missing is made."""
         path = self.state / "secrets.json"
         known: Any = read_json(path) or {}
         names = [service.name for service in self.options.deployment.services]
         token = known.get("operator_token") or f"mafl_op_{secrets.token_urlsafe(32)}"
         databases = {name: secrets.token_urlsafe(24) for name in names} | known.get("databases", {})
         bus = new_passwords() | known.get("bus", {})
-        write_private(path, {"operator_token": token, "databases": databases, "bus": bus})
+        # Any 32 random bytes are the seed of an Ed25519 key.
+        signing = known.get("signing_key") or base64.b64encode(secrets.token_bytes(32)).decode()
+        kept = {"operator_token": token, "signing_key": signing, "databases": databases, "bus": bus}
+        write_private(path, kept)
         self.operator_token = token
-        return {"databases": {name: databases[name] for name in names}, "bus": bus}
+        return {"databases": {name: databases[name] for name in names}, "bus": bus, "signing": {"key": signing}}
 
     def _write(self) -> None:
         write_private(

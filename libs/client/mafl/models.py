@@ -87,11 +87,17 @@ class Pool(Answer):
 
 
 class Receipt(Answer):
-    """An accepted revision."""
+    """An accepted revision.
+
+    ``salts`` open what the contest commits to at its lock, by JSON pointer: keep the whole answer.
+    """
 
     lineup: str
     revision: int
     receipt: str
+    signature: str | None = None
+    key_id: str | None = None
+    salts: dict[str, str] = {}
     total_price: int
     locks_at: AwareDatetime
 

@@ -306,10 +306,14 @@ class LineupLocked(Event):
 
 
 class Words(Part):
-    """One text field of a lineup. ``pointer`` is its JSON pointer in the submitted body."""
+    """One text field of a lineup. ``pointer`` is its JSON pointer in the submitted body.
+
+    ``salt`` opens its leaf in the contest's commitment: 32 bytes in hexadecimal digits.
+    """
 
     pointer: str
     text: str
+    salt: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
 
 class LineupSubmitted(Event):

@@ -81,7 +81,7 @@ class Service:
     """A service's parts, as its ``main.py`` lists them.
 
     ``tasks`` run for the application's life and are started again when they raise; ``rpc`` answers
-    requests on NATS subjects.
+    requests on NATS subjects; ``state`` is what the runtime's begins with.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Service:
     tasks: Sequence[Task] = ()
     rpc: Mapping[str, RpcHandler] = field(default_factory=dict)
     mounts: Mapping[str, ASGIApp] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def runtime_of(request: Request) -> Runtime:
@@ -174,7 +175,7 @@ async def _running(
     metrics = Metrics(service.name)
     database = Database(url, pool=settings.database_pool)
     bus = Bus(settings.nats_url.get_secret_value(), service.name)
-    runtime = Runtime(service.name, settings, database, bus, clock(settings.clock), metrics)
+    runtime = Runtime(service.name, settings, database, bus, clock(settings.clock), metrics, dict(service.state))
     consumers = [
         Consumer(
             durable,

@@ -87,7 +87,12 @@ def asyncapi(service: str) -> dict[str, Any]:
 def openapi(service: str) -> dict[str, Any]:
     """The OpenAPI document of a service."""
     settings = Settings.model_validate(
-        {"database_url": "postgresql+psycopg://nowhere", "nats_url": "nats://nowhere", "operator_token": "none"}
+        {
+            "database_url": "postgresql+psycopg://nowhere",
+            "nats_url": "nats://nowhere",
+            "operator_token": "none",
+            "environment": "embedded",
+        }
     )
     app: FastAPI = import_module(f"{service}.main").app(settings)
     return app.openapi()

@@ -31,6 +31,9 @@ from contests.problems import (
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z$", examples=["2017-10-01T17:00:00Z"])]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256, in hexadecimal digits")]
 Id = Annotated[str, Field(pattern="^[0-9a-f-]{36}$", description="UUID")]
+Salt = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="32 random bytes, in hexadecimal digits")]
+Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$", description="Ed25519, in hexadecimal digits")]
+KeyId = Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="The first digits of the SHA-256 of a public key")]
 
 _BRIEF = {
     "contest": "2017-W04",
@@ -56,6 +59,9 @@ _RECEIPT = {
     "model": "openai/gpt-5",
     "accepted_at": "2017-09-29T09:30:00.123456Z",
     "receipt": "6ce1c1f0b0e1f7a3a3b9c6f0f6de3a9e1f6f1ad7b5c2b1f0a9d8c7b6a5f4e3d2",
+    "signature": "0b" * 64,
+    "key_id": "8a88e3dd7409f195",
+    "salts": {"": "5e" * 32, "/picks/0/main_factor": "61" * 32, "/picks/0/rationale": "c4" * 32, "/thesis": "a7" * 32},
     "total_price": 49_900,
     "locks_at": "2017-10-01T17:00:00Z",
 }
@@ -189,7 +195,13 @@ class _Receipt(Shape):
     """The model that the agent claimed when this revision was accepted."""
     accepted_at: Time
     receipt: Sha256
-    """Over the canonical JSON (RFC 8785) of `{agent, contest, revision, model, accepted_at, body}`."""
+    """Over the canonical JSON (RFC 8785) of `{agent, contest, revision, model, accepted_at, salts, body}`."""
+    signature: Signature | None
+    """Over the canonical JSON of `{"kind": "mafl-receipt-1", "receipt"}`; null for a revision older than signatures."""
+    key_id: KeyId | None
+    """Names the key of the signature."""
+    salts: Annotated[dict[str, Salt], Field(examples=[{"": "5e" * 32, "/thesis": "a7" * 32}])]
+    """By JSON pointer into the body, the empty one for picks and numbers: keep them, they open what is committed."""
     total_price: int
     locks_at: Time
 

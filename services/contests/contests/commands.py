@@ -13,14 +13,15 @@ from pydantic import TypeAdapter
 
 from common import audit
 from common import events as ev
-from common.canonical import canonical_json, instant, sha256_hex
+from common.canonical import canonical_json, instant
 from common.clock import ReplayClock
+from common.commitment import salts_by_pointer
 from common.outbox import emit, emit_all
 from common.problems import IdempotencyKeyReused, Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
-from contests import imports, rulesets
+from contests import imports, receipts, rulesets
 from contests.domain import RESERVED_MODELS, Judge, Lineup, LineupRefused, Ruleset, is_reserved, lock_instant
 from contests.problems import (
     ClockBackwards,
@@ -36,6 +37,7 @@ from contests.problems import (
     NotYet,
     RulesetUnknown,
 )
+from contests.settings import Keyring
 from contests.store import Agent, Contest, Revision, Store
 
 T = TypeVar("T")
@@ -47,6 +49,14 @@ _MOST_JUDGES = 64
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 1.0
 LOCK = "the lock"
 """The name under which the task that keeps the lock is woken."""
+KEYRING = "keyring"
+"""The name under which the runtime's state has the keys."""
+
+
+def keyring(runtime: Runtime) -> Keyring:
+    """The keys that receipts and roots are signed with."""
+    found: Keyring = runtime.state[KEYRING]
+    return found
 
 
 # --- agents -------------------------------------------------------------------------------------
@@ -202,6 +212,16 @@ async def submit(
     _may_state_its_model(agent)
     lineup_id = turn.lineup_id or uuid4()
     number = turn.revisions + 1
+    receipt = receipts.issue(
+        keyring(runtime).signer,
+        agent=agent.agent_id,
+        contest=contest_id,
+        revision=number,
+        model=agent.model,
+        accepted_at=now,
+        body=accepted_body,
+        picks=len(lineup.picks),
+    )
     revision = Revision(
         lineup_id=lineup_id,
         revision=number,
@@ -220,8 +240,12 @@ async def submit(
         projected_score=lineup.projected_score,
         confidence=lineup.confidence,
         body=accepted_body.decode(),
-        receipt=sha256_hex(receipted(agent, contest_id, number, now, accepted_body)),
+        receipt=receipt.receipt,
+        salts=receipt.salts,
+        signature=receipt.signature,
+        key_id=receipt.key_id,
     )
+    salts = salts_by_pointer(receipt.salts, len(lineup.picks))
     submitted = ev.LineupSubmitted(
         contest=contest_id,
         lineup_id=lineup_id,
@@ -229,20 +253,10 @@ async def submit(
         revision=number,
         accepted_at=now,
         locks_at=contest.locks_at,
-        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in lineup.words),
+        words=tuple(ev.Words(pointer=pointer, text=text, salt=salts[pointer]) for pointer, text in lineup.words),
     )
     await store.add_revision(revision, submitted)
     return revision
-
-
-def receipted(agent: Agent, contest: str, revision: int, accepted_at: datetime, body: bytes) -> bytes:
-    """What a receipt is the SHA-256 of: agent, contest, revision, model, accepted_at and body in RFC 8785's form.
-
-    ``body`` is canonical already, and the largest part: it is put in where its key sorts.
-    """
-    before = canonical_json({"accepted_at": instant(accepted_at), "agent": str(agent.agent_id)})
-    after = canonical_json({"contest": contest, "model": agent.model, "revision": revision})
-    return b'%b,"body":%b,%b' % (before[:-1], body, after[1:])
 
 
 async def _judged(

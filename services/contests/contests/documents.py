@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from common.canonical import instant
+from common.commitment import salts_by_pointer
 from common.events import Game, PoolPlayer
 from contests.domain import Ruleset
 from contests.store import Contest, Revision
@@ -117,6 +118,9 @@ def receipt(revision: Revision) -> dict[str, Any]:
         "model": revision.model,
         "accepted_at": instant(revision.accepted_at),
         "receipt": revision.receipt,
+        "signature": None if revision.signature is None else revision.signature.hex(),
+        "key_id": revision.key_id,
+        "salts": salts_by_pointer(revision.salts, len(revision.picks)),
         "total_price": revision.total_price,
         "locks_at": instant(revision.locks_at),
     }

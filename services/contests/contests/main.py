@@ -8,13 +8,15 @@ from common.service import Service, create_app
 from common.settings import Settings
 from common.topology import AGENT_CHANGED_NOW, KEY_CHANGED_NOW
 from contests import api
-from contests.commands import keep_the_lock, take_change, take_key
+from contests.commands import KEYRING, keep_the_lock, take_change, take_key
 from contests.consumers import HANDLERS
+from contests.settings import SigningSettings
 
 
 def app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     limits_of(settings)  # A wrong one stops the start, not the first call.
+    keyring = SigningSettings().keyring(settings)
     return create_app(
         Service(
             name="contests",
@@ -23,6 +25,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             handlers=HANDLERS,
             tasks=(keep_the_lock, forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
+            state={KEYRING: keyring},
         ),
         settings,
     )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     RowMapping,
     Select,
@@ -133,6 +134,9 @@ REVISIONS = Table(
     Column("confidence", Double, nullable=False),
     Column("body", Text, nullable=False),
     Column("receipt", Text, nullable=False),
+    Column("salts", LargeBinary, nullable=False),
+    Column("signature", LargeBinary),
+    Column("key_id", Text),
     UniqueConstraint("agent_id", "contest", "idempotency_key"),
     Index("revisions_of_contest", "contest"),
 )
@@ -169,7 +173,11 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """An accepted revision. ``body`` is the submitted body as canonical JSON; ``projected_score`` in hundredths."""
+    """An accepted revision. ``body`` is the submitted body as canonical JSON; ``projected_score`` in hundredths.
+
+    ``salts`` are those of its leaves in their order, 32 bytes each. ``signature`` and ``key_id`` are of the receipt;
+    none where it was accepted before receipts were signed.
+    """
 
     lineup_id: UUID
     revision: int
@@ -186,6 +194,9 @@ class Revision:
     confidence: float
     body: str
     receipt: str
+    salts: bytes
+    signature: bytes | None
+    key_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

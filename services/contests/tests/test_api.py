@@ -169,6 +169,7 @@ async def test_a_submission_is_kept_receipted_and_told_to_moderation_alone(start
             "revision": 1,
             "model": "openai/gpt-5",
             "accepted_at": given["accepted_at"],
+            "salts": given["salts"],
             "body": lineup,
         }
         assert given["receipt"] == hashlib.sha256(rfc8785.dumps(committed)).hexdigest()
@@ -183,6 +184,9 @@ async def test_a_submission_is_kept_receipted_and_told_to_moderation_alone(start
                 for n in range(9)
                 for name in ("rationale", "main_factor")
             },
+        }
+        assert {words.pointer: words.salt for words in submitted.words} == {
+            pointer: salt for pointer, salt in given["salts"].items() if pointer
         }
         assert submitted.locks_at == LOCK
 
