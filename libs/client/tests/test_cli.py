@@ -32,6 +32,8 @@ COMMANDS = [
     "contest open",
     "contest lock",
     "contest list",
+    "contest price",
+    "contest price-backtest",
     "stats import",
     "agent list",
     "agent claim",

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer._click.exceptions import ClickException  # the base of every wrong call; Typer gives it no public name
 
-from mafl.cli import agents, audit, clock, contests, local, mail, models, moderation, results, tools
+from mafl.cli import agents, audit, clock, contests, local, mail, models, moderation, pricing, results, tools
 from mafl.cli.output import CommandError, emit_problem, say_wrong
 from mafl.errors import MaflError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 local.install(app)
 contests.install(app)
+pricing.install(app)
 clock.install(app)
 results.install(app)
 agents.install(app)
