@@ -3,15 +3,11 @@
 import asyncio
 import contextlib
 import itertools
-import socket
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import schemathesis
-import uvicorn
-from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import not_a_server_error
@@ -22,25 +18,13 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from testkit.fixtures import OPERATOR_TOKEN, Start
+from testkit.serving import served
 
 from .moderation_helpers import MIXED, all_judged, final, locked, opened, submitted
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 25
 """Of each operation, of each kind of data."""
-
-
-@contextlib.asynccontextmanager
-async def served(app: FastAPI) -> AsyncIterator[str]:
-    """The address of a running application, for a client that is not of this loop."""
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await serving
 
 
 @pytest.mark.rule("M4")

@@ -19,8 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from testkit.fixtures import OPERATOR_TOKEN, Start
-
-from .serving import served
+from testkit.serving import served
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 15

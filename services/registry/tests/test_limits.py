@@ -18,8 +18,7 @@ from embedded.caddy import Caddy
 from embedded.process import free_port
 from registry.main import app as registry_app
 from testkit.fixtures import Start, Started
-
-from .serving import served
+from testkit.serving import served
 
 
 def limit(service: Started, **rates: str) -> None:

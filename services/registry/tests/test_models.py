@@ -12,8 +12,7 @@ from mafl.cli import run
 from registry import catalogue, commands
 from registry.store import MAPPINGS, MODELS, Store
 from testkit.fixtures import OPERATOR_TOKEN, Start, Started
-
-from .serving import served
+from testkit.serving import served
 
 
 async def register(service: Started, name: str, model: str) -> dict[str, Any]:
