@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+import httpx
 
 from mafl import models
 from mafl.client import PublicClient, Retry, part
@@ -73,11 +76,24 @@ class OperatorClient(PublicClient):
         season: int | None = None,
         week: int | None = None,
         ruleset: str | None = None,
+        schedule: bytes | None = None,
+        players: Sequence[bytes] = (),
         dry_run: bool = False,
     ) -> Any:
-        """Import salaries (CSV or gzip): all weeks of the file, or one. All or nothing. Returns the report."""
+        """Import salaries (CSV or gzip): all weeks of the file, or one. All or nothing. Returns the report.
+
+        ``schedule`` and ``players`` are files to match the list to.
+        """
         params = {"season": season, "week": week, "ruleset": ruleset, "dry_run": dry_run or None}
-        return await self.operate("POST", "/contests/import", content=content, params=params)
+        beside = [("schedule", schedule)] if schedule is not None else []
+        beside += [("players", file) for file in players]
+        headers: dict[str, str] = {}
+        if beside:
+            # Encoded here and once: a retry sends the same bytes.
+            parts = [(name, (name, file)) for name, file in [("file", content), *beside]]
+            form = httpx.Request("POST", self.url, files=parts)
+            content, headers = form.read(), {"Content-Type": form.headers["Content-Type"]}
+        return await self.operate("POST", "/contests/import", content=content, params=params, headers=headers)
 
     async def operator_contests(self) -> Any:
         """All contests with their totals."""

@@ -45,7 +45,7 @@ def test_a_week_is_priced_into_a_salary_file_that_imports(capsys: pytest.Capture
     assert abs(document["typical_lineup"] - document["cap"]) <= 500
     status, report, said = call(capsys, "contest", "import", str(output), "--dry-run")
     assert status == 0, said
-    assert report["source"] == GOLDEN
+    assert report["source"] == f"mafl-pool {GOLDEN}"
     assert report["rows"] == document["players"]
     assert (len(report["unmatched"]), report["locks_at"]) == (0, "2017-11-05T18:00:00Z")
 

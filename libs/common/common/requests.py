@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
+from python_multipart.exceptions import MultipartParseError
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
-from common.problems import Problem
+from common.problems import InvalidRequest, Problem
 
 B = TypeVar("B", bound=BaseModel)
 
 LARGEST_UPLOAD = 16 << 20
 """Bytes of a file that an operator sends; a whole season is under two million, packed under 250,000."""
+
+
+MOST_FILES = 10
+"""Files of one form."""
 
 
 class TooLarge(Problem):
@@ -36,6 +44,33 @@ async def read_body(request: Request, most: int, advice: str = "") -> bytes:
             detail = f"The body may have {most} bytes. {advice}".strip()
             raise TooLarge(detail, headers={"Connection": "close"}, limit=most)
     return bytes(body)
+
+
+async def read_files(request: Request, most: int, name: str = "file") -> dict[str, list[bytes]]:
+    """The files of a body, together at most ``most`` bytes, by the names of a form's parts.
+
+    A body that is no form (``multipart/form-data``) is one file, called ``name``. Raises :class:`TooLarge`, and
+    :class:`InvalidRequest` for a form that cannot be read.
+    """
+    body = await read_body(request, most)
+    if not request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
+        return {name: [body]}
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    try:
+        form = await MultiPartParser(request.headers, stream(), max_files=MOST_FILES, max_fields=0).parse()
+    except (MultiPartException, MultipartParseError) as error:
+        raise InvalidRequest(f"The form cannot be read: {error}", violations=[]) from None
+    files: dict[str, list[bytes]] = {}
+    try:
+        for part, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                files.setdefault(part, []).append(await value.read())
+    finally:
+        await form.close()
+    return files
 
 
 async def read_json(request: Request, kind: type[B], most: int) -> B:
@@ -91,47 +126,22 @@ def json_body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
-def credentials(authorization: str) -> str:
+async def bearer(authorization: Annotated[str, Header()] = "") -> str:
     """The credentials of an ``Authorization: Bearer`` header; empty where there are none."""
     scheme, _, key = authorization.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-async def bearer(authorization: Annotated[str, Header()] = "") -> str:
-    """See :func:`credentials`; a route's dependency."""
-    return credentials(authorization)
-
-
 BearerKey = Annotated[str, Depends(bearer)]
 """The key of ``Authorization: Bearer <key>``; empty where there is none."""
-
-_IDEMPOTENCY_KEY = "Idempotency-Key"
-_LONGEST_KEY = 255
 
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias=_IDEMPOTENCY_KEY,
+        alias="Idempotency-Key",
         min_length=1,
-        max_length=_LONGEST_KEY,
+        max_length=255,
         description="A random text, new for each new request and kept secret: sent again with the same body, "
         "nothing is done twice. Where the first answer held a key, the second holds a fresh one.",
     ),
 ]
-
-_KEY_ADAPTER: TypeAdapter[str] = TypeAdapter(Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_KEY)])
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The request's idempotency key, as :data:`IdempotencyKey` gives it to a route.
-
-    Raises ``RequestValidationError``.
-    """
-    key = request.headers.get(_IDEMPOTENCY_KEY)
-    if key is None or 1 <= len(key) <= _LONGEST_KEY:
-        return key
-    try:
-        return _KEY_ADAPTER.validate_python(key)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        raise RequestValidationError([{**fault, "loc": ("header", _IDEMPOTENCY_KEY)} for fault in faults]) from None

@@ -299,6 +299,8 @@ class Row(Shape):
     column: str | None
     name: str
     reason: str
+    nearest: list[str] = []
+    """Known players whose names come closest, where no known player fits the row."""
 
 
 class Merged(Shape):
@@ -314,22 +316,50 @@ class ImportedGame(Game):
     weekday: Day
 
 
+class Difference(Shape):
+    """A game of which the list says other than the schedule, which counts."""
+
+    game_id: str
+    what: Literal["kickoff", "home", "state"]
+    listed: str
+    scheduled: str
+    rows: int
+
+
+class Duplicate(Shape):
+    """Rows that are, or might be taken for, one player, and what was done with them."""
+
+    name: str
+    lines: list[int]
+    outcome: str
+
+
 class _Report(Shape):
     contest: str | None
     season: int | None
     week: int | None
-    format: Literal["mafl-pool"]
+    format: Literal["mafl-pool", "draftkings", "fanduel", "csv"]
+    ruleset: str | None
     rows: int
     offered: int
     """Rows that are offered; each other row is unmatched or refused."""
     players: int
     unmatched: list[Row]
+    """Rows that no game of the week, or no known player, fits."""
     refused: list[Row]
     merged: list[Merged]
+    duplicates: list[Duplicate]
+    matched: dict[str, int]
+    """By what the players of the offered rows were known, with the number of rows."""
     games: list[ImportedGame]
     outside: list[ImportedGame]
     """Games of the week that the contest does not cover."""
+    not_listed: list[ImportedGame]
+    """Games of the schedule, on covered days, of which the file has no row."""
+    differences: list[Difference]
     locks_at: Time | None
+    notes: list[str]
+    """What is to be said of the file as a whole."""
 
 
 class WeekReport(_Report):

@@ -6,17 +6,14 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BaseModel
-from pydantic_core import to_json
-from starlette.types import Receive, Scope, Send
 
 from common.answers import inlined
 from common.canonical import instant
-from common.limits import RateLimited, countable, keep, limited, limits_of
+from common.limits import RateLimited, limited, limits_of
 from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
-from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, credentials, read_body
-from common.requests import idempotency_key as idempotency_key_of
-from common.service import Connection, Runtime, RuntimeOf, operator_only, runtime_of
-from contests import answers, commands, documents, guide, intake, rulesets
+from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, read_body, read_files
+from common.service import Connection, Runtime, RuntimeOf, operator_only
+from contests import answers, commands, documents, guide, rulesets
 from contests.answers import ANY_REFUSAL, refusals
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.problems import (
@@ -166,30 +163,9 @@ async def openapi(runtime: RuntimeOf) -> JSONResponse:
 # --- for an agent -------------------------------------------------------------------------------
 
 
-class _Straight(APIRoute):
-    """The way to :func:`submit` in the rush: FastAPI's own, which finds a call's parameters, costs as much again."""
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            await super().handle(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        answer = await submit(
-            scope["path_params"]["contest_id"],
-            request,
-            await runtime_of(request),
-            credentials(request.headers.get("authorization", "")),
-            idempotency_key_of(request),
-        )
-        await answer(scope, receive, send)
-
-
-rush = APIRouter(route_class=_Straight, responses=ANY_REFUSAL)
-"""The one route that is hot, matched first."""
-
-
-@rush.post(
+@router.post(
     "/api/v1/contests/{contest_id}/lineups",
+    dependencies=[limited("submissions-by-address", "submissions")],
     status_code=201,
     response_model=answers.Receipt,
     responses=refusals(*_JUDGED, IdempotencyKeyReused, InvalidRequest),
@@ -197,17 +173,20 @@ rush = APIRouter(route_class=_Straight, responses=ANY_REFUSAL)
 )
 async def submit(
     contest_id: str, request: Request, runtime: RuntimeOf, key: BearerKey, idempotency_key: IdempotencyKey = None
-) -> Response:
+) -> JSONResponse:
     """Submit a lineup: the agent's next revision. The last one before the lock counts."""
     try:
-        await keep(runtime, request, ("submissions-by-address", "submissions"), key=countable(key))
         body = await read_body(request, MAX_BODY)
-        revision = await intake.submit(runtime, contest_id, key, body, idempotency_key)
+
+        async def accept(store: Store, agent: Agent) -> dict[str, Any]:
+            return documents.receipt(await commands.submit(runtime, contest_id, body, idempotency_key, store, agent))
+
+        answer = await commands.as_agent(runtime, key, accept, submits_to=contest_id)
     except Problem as problem:
         runtime.metrics.lineups_refused.labels(problem.problem_code).inc()
         raise
     runtime.metrics.lineups_accepted.inc()
-    return Response(to_json(documents.receipt(revision)), 201, headers=_PRIVATE, media_type="application/json")
+    return JSONResponse(answer, 201, headers=_PRIVATE)
 
 
 @router.post(
@@ -292,6 +271,22 @@ class Reschedule(BaseModel):
     kickoff: AwareDatetime
 
 
+async def _upload(request: Request) -> commands.Upload:
+    """The files of an import's body. Raises ``TooLarge``, ``InvalidRequest``."""
+    parts = await read_files(request, LARGEST_UPLOAD)
+    files, schedules = parts.pop("file", []), parts.pop("schedule", [])
+    players = parts.pop("players", [])
+    if parts:
+        raise InvalidRequest(
+            f"There is no part {min(parts)[:100]!r}; there are file, schedule and players.", violations=[]
+        )
+    if len(files) != 1 or not files[0]:
+        raise InvalidRequest("Send one file, as it is or as the part `file` of a form.", violations=[])
+    if len(schedules) > 1:
+        raise InvalidRequest("There is more than one schedule; send one file of it.", violations=[])
+    return commands.Upload(files[0], schedules[0] if schedules else None, tuple(players))
+
+
 @operator.post(
     "/contests/import",
     response_model=answers.ImportReport,
@@ -309,11 +304,13 @@ async def import_file(
     days: Annotated[tuple[Day, ...], Query(description="covered weekdays, US Eastern")] = COVERED,
     dry_run: bool = False,
 ) -> JSONResponse:
-    """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing."""
-    content = await read_body(request, LARGEST_UPLOAD)
-    if not content:
-        raise InvalidRequest("The body is empty; send the file as it is.", violations=[])
-    file = await commands.read_file(content, season, week, ruleset, days)
+    """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing.
+
+    The body is the file as it is, or a form (`multipart/form-data`) of the `file` and, beside it, the league's
+    `schedule` and one or more files of `players` to match it to.
+    """
+    upload = await _upload(request)
+    file = await commands.read_file(upload, season, week, ruleset, days)
     async with runtime.database.transaction() as connection:
         outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run)
     return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})

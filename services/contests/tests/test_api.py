@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from common import events as ev
 from common.topology import AGENT_BY_KEY
+from contests import rulesets
 from embedded.nats import Nats
 from testkit.fixtures import Start, admin
 
@@ -425,7 +426,7 @@ async def test_a_file_with_a_bad_row_imports_nothing_and_names_line_and_column(s
         thursday = pool_file(row(kickoff="2026-10-01T20:15:00-04:00"))
         assert (await service.operator.post(url, content=thursday)).json()["code"] == "nothing-to-play"
         unknown = await service.operator.post(url, content=pool_file(row()), params={"ruleset": "mine"})
-        assert (unknown.json()["code"], unknown.json()["known"]) == ("ruleset-unknown", ["draftkings-classic-1"])
+        assert (unknown.json()["code"], unknown.json()["known"]) == ("ruleset-unknown", list(rulesets.names()))
         assert (await ok(await service.operator.get("/operator/api/v1/contests")))["contests"] == []
 
 

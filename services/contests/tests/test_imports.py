@@ -186,9 +186,9 @@ def test_ids_come_from_the_player_then_the_source_and_a_defence_is_named_by_its_
 @pytest.mark.parametrize(
     ("content", "line", "column", "reason"),
     [
-        (b"", 1, None, "no column season"),
-        (b"Position,Name + ID,Name,ID,Roster Position,Salary\r\n", 1, None, "this is a DKSalaries file"),
-        (b"Id,Position,First Name,Nickname,Last Name,FPPG\n", 1, None, "this is a FanDuel player list"),
+        (b"", 1, None, "it has no columns; accepted: a DKSalaries.csv"),
+        (b"Entry ID,Contest Name\r\n", 1, None, "no list of players that is known: its columns are 'Entry ID"),
+        (b"game_id,season,week,away_team,home_team\n", 1, None, "this is a schedule; give it beside a list"),
         (HEADER.replace("kickoff", "kick").encode(), 1, None, "no column kickoff"),
         (f"{HEADER},week\n".encode(), 1, "week", "comes twice"),
         (pool_file(row(), row(salary="five")), 3, "salary", "'five' is not a price"),

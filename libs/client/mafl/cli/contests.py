@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mafl.cli.imported import show_report
 from mafl.cli.operator import DEFAULT_STATE, State, operate, read_file
 from mafl.cli.output import CommandError, Json, emit, err, examples
 
@@ -40,14 +42,29 @@ def install(app: typer.Typer) -> None:
     epilog=examples(
         "mafl contest import data/pool_2017_dk.csv.gz --season 2017 --week 4",
         "mafl contest import DKSalaries.csv --dry-run --json",
+        "mafl contest import FanDuel-NFL-players-list.csv --dry-run --schedule games.csv --players players.csv",
     ),
 )
 def import_(
-    file: Annotated[Path, typer.Argument(help="Salary file, CSV or gzip.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="DKSalaries.csv, a FanDuel players list, a plain CSV or a pool of MAFL's; plain or gzip."),
+    ],
     season: Annotated[int | None, typer.Option(help="Only this season of the file.")] = None,
-    week: Annotated[int | None, typer.Option(help="Only this week of the file.")] = None,
+    week: Annotated[
+        int | None, typer.Option(help="Only this week of the file; where not given, the games tell.")
+    ] = None,
     ruleset: Annotated[
-        str | None, typer.Option(help="Ruleset of the contests; the default one where not given.")
+        str | None, typer.Option(help="Ruleset of the contests; where not given, the one that the prices are made for.")
+    ] = None,
+    schedule: Annotated[
+        Path | None, typer.Option(help="The league's schedule, CSV in nflverse's columns: it counts for the games.")
+    ] = None,
+    players: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Known players, CSV with player_id, name, position, team: rows are matched to them. May be repeated."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report what an import would do; needs no server.")
@@ -60,40 +77,32 @@ def import_(
     The report counts the rows that are offered and lists every row that is not, with the reason.
     """
     content = read_file(file)
+    beside: dict[str, Any] = {}
+    if schedule is not None:
+        beside["schedule"] = read_file(schedule)
+    if players:
+        beside["players"] = [read_file(path) for path in players]
     if dry_run:
-        report = _dry(content, season, week, ruleset)
+        report = _dry(content, season, week, ruleset, beside)
     else:
         with err().status(f"importing {file.name}"):
             report = operate(
-                state, lambda client: client.import_contests(content, season=season, week=week, ruleset=ruleset)
+                state,
+                lambda client: client.import_contests(content, season=season, week=week, ruleset=ruleset, **beside),
             )
-    emit(report, json, lambda console: _show_report(console, report, file.name))
+    emit(report, json, lambda console: show_report(console, report, file.name))
 
 
-def _dry(content: bytes, season: int | None, week: int | None, ruleset: str | None) -> Any:
+def _dry(content: bytes, season: int | None, week: int | None, ruleset: str | None, beside: Mapping[str, Any]) -> Any:
     try:
         from contests import imports, rulesets
     except ImportError as error:
         raise CommandError("not-installed", "This needs the contests service beside the client", str(error)) from error
     try:
         rules = rulesets.load(ruleset) if ruleset else None
-        return imports.report(content, season, week, ruleset=rules)
+        return imports.report(content, season, week, ruleset=rules, **beside)
     except (ValueError, LookupError) as error:
         raise CommandError("import-malformed", "The file cannot be imported", str(error)) from error
-
-
-def _show_report(console: Console, report: Any, name: str) -> None:
-    weeks = report.get("weeks") or [report]
-    for week in weeks:
-        console.print(
-            f"[bold]{week['contest']}[/] locks {week['locks_at']}: {week['offered']} of {week['rows']} rows offered, "
-            f"{len(week['unmatched'])} unmatched, {len(week['refused'])} refused, {len(week['games'])} games"
-        )
-        for kind in ("unmatched", "refused"):
-            for row in week[kind][:20]:
-                console.print(f"  {kind} line {row['line']}: {row.get('name', '')} {row['reason']}", markup=False)
-            if len(week[kind]) > 20:
-                console.print(f"  … and {len(week[kind]) - 20} more {kind}; --json has them all")
 
 
 @group.command("open", epilog=examples("mafl contest open 2017-W04"))
