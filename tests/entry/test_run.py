@@ -16,7 +16,7 @@ import pytest
 from testkit.contracts import ROOT
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
-TASKS = ("demo", "test", "mafl", "check", "format", "contracts", "coverage", "sync")
+TASKS = ("demo", "test", "mafl", "check", "format", "contracts", "coverage", "bench", "sync")
 NOT_CLONED = shutil.ignore_patterns(
     ".git", ".venv", ".uv", ".mafl", "__pycache__", ".*_cache", ".hypothesis", "screenshots"
 )

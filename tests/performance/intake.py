@@ -1,18 +1,31 @@
-"""How many lineups one process of contests takes: a bounded load on real servers. Run it; pytest does not collect it.
+"""How many lineups contests takes, beside two peers: a bounded load on real servers. ``./run bench intake`` runs it.
 
-    .venv/bin/python tests/performance/intake.py [--clients 32] [--seconds 5] [--rounds 3] [--beside TREE]
+    ./run bench intake [--rounds 3] [--seconds 5] [--clients 32] [--beside TREE] [--json]
 
-PostgreSQL and NATS as ``mafl up`` starts them (fsync on), one uvicorn process, and as many agents as clients, each
-sending revision after revision over one connection kept open. Every answer must be a 201. Each round starts from an
-empty database. ``--beside`` names another checkout, whose ``contests`` and ``common`` are measured in turn with this
-one's: the machine's mood then falls on both. Everything shares the machine, the clients too, so that ratios mean
-more than rates.
+PostgreSQL and NATS as ``mafl up`` starts them (fsync on). As many agents as clients send a lineup of 3 KB again and
+again, each over one connection kept open; every answer must be a 201. In each round, in turn and each from an empty
+database:
+
+  ours           one process of contests: authenticated, limited, judged, stored with its outbox row, receipted
+  ours_two       two processes of it on one database
+  textbook       FastAPI, a pydantic model as body, SQLAlchemy's ORM: lineup, nine picks and an outbox row, one commit
+                 each, on the same PostgreSQL; no authentication (``peers/textbook.py``)
+  bare           an ASGI application that validates the same body with pydantic-core and stores nothing
+                 (``peers/bare.py``)
+
+All servers are uvicorn with the same options (uvloop, httptools). The generator is a process of its own, the same for
+all, and its ceiling is measured too: against a server that answers without reading (``peers/canned.py``), and as the
+part of a core that it used. Everything shares the machine, generator and PostgreSQL too, so that ratios mean more than
+rates, and mean little where the machine has other work (``machine.load``).
+
+``--beside`` names another checkout, whose ``contests`` and ``common`` are measured in turn with this one's.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import contextlib
 import csv
 import gzip
@@ -20,12 +33,10 @@ import hashlib
 import io
 import json
 import os
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,24 +44,39 @@ from uuid import uuid4
 
 import httpx
 import nats
+from measuring import machine, median, say
 
 from common import events as ev
-from common import topology
+from common import logs, topology
 from common.clock import wall
 from common.provision import provision
 from embedded.nats import Nats
 from embedded.postgres import Postgres
 from embedded.process import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 CONTEST = "2017-W04"
 TOKEN = "operator-token-of-the-load"
 SLOTS = ("QB", "RB", "RB", "WR", "WR", "WR", "TE", "RB", "DST")
 NAMES = ("QB", "RB1", "RB2", "WR1", "WR2", "WR3", "TE", "FLEX", "DST")
 WORDS = (
     "He has had seven targets or more in each of his last three games and costs less than receivers with half his "
-    "share of the passes; the other side gives up the third most yards to his position and starts two new corners. "
+    "share of the passes; the other side gives up the third most yards to his position. "
 )
+UVICORN = (
+    *("--host", "127.0.0.1", "--loop", "uvloop", "--http", "httptools"),
+    *("--no-access-log", "--no-server-header", "--log-level", "warning"),
+)
+TARGETS = {"textbook": 15.0, "bare": 0.3}
+"""The ratios that DESIGN.md sets."""
+
+Figures = dict[str, float]
+"""What one measurement gave: ``rate`` (lineups a second), ``p50`` and ``p99`` (milliseconds), and ``cpu``, the part of
+a core that the generator took."""
+
+
+# --- what is sent ---------------------------------------------------------------------------------
 
 
 def pool() -> bytes:
@@ -68,7 +94,7 @@ def pool() -> bytes:
 
 
 def lineup(players: list[dict[str, Any]], number: int) -> bytes:
-    """A legal lineup of cheap players, some 5 KB; ``number`` makes its words its own."""
+    """A legal lineup of cheap players, some 3 KB; ``number`` makes its words its own."""
     cheap = sorted(players, key=lambda player: (player["price"], player["player_id"]))
     picks = []
     for slot, position in zip(NAMES, SLOTS, strict=True):
@@ -78,162 +104,290 @@ def lineup(players: list[dict[str, Any]], number: int) -> bytes:
             {
                 "slot": slot,
                 "player_id": player["player_id"],
-                "rationale": f"{player['name']}: {WORDS * 2} ({number})",
+                "rationale": f"{player['name']}: {WORDS} ({number})",
                 "confidence": 0.41,
                 "main_factor": "volume at a low price",
             }
         )
-    return json.dumps({"picks": picks, "thesis": WORDS * 2, "projected_score": 88.5, "confidence": 0.5}).encode()
+    return json.dumps({"picks": picks, "thesis": WORDS, "projected_score": 88.5, "confidence": 0.5}).encode()
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What one round gave: lineups a second, and the time of one in milliseconds."""
-
-    rate: float
-    p50: float
-    p99: float
-
-
-@contextlib.asynccontextmanager
-async def contests(tree: Path, database: str, bus: Nats) -> AsyncIterator[int]:
-    """One process of a checkout's contests; its port."""
-    port = free_port()
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join([str(tree / "services/contests"), str(tree / "libs/common")]),
-        "MAFL_DATABASE_URL": database,
-        "MAFL_NATS_URL": bus.url("contests"),
-        "MAFL_OPERATOR_TOKEN": TOKEN,
-        "MAFL_ENVIRONMENT": "embedded",
-        "MAFL_LOG_LEVEL": "warning",
-    }
-    arguments = ["--factory", "contests.main:app", "--port", str(port), "--no-access-log", "--log-level", "warning"]
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "uvicorn", *arguments, env=environment)
-    try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-            for _ in range(200):
-                with contextlib.suppress(httpx.HTTPError):
-                    if (await client.get("/readyz")).is_success:
-                        break
-                await asyncio.sleep(0.1)
-            else:
-                raise SystemExit(f"contests of {tree} does not start")
-        yield port
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def prepare(port: int, bus: Nats, agents: int) -> tuple[list[str], list[dict[str, Any]]]:
-    """Open the contest and let agents register; their keys and the pool."""
-    keys = [f"mafl_sk_{uuid4().hex}" for _ in range(agents)]
-    client = await nats.connect(bus.url("admin"), inbox_prefix=topology.inbox_prefix("admin").encode())
-    for number, key in enumerate(keys):
-        agent = uuid4()
-        key_hash = hashlib.sha256(key.encode()).hexdigest()
-        for event in (
-            ev.AgentRegistered(agent_id=agent, agent_name=f"agent {number}", model="load/model-1"),
-            ev.AgentKeyChanged(agent_id=agent, key_hash=key_hash),
-        ):
-            envelope = ev.pack(event, event_id=uuid4(), aggregate_version=1, correlation_id="load", time=wall())
-            await client.jetstream().publish(event.subject(), envelope.model_dump_json().encode())
-    await client.close()
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as operator:
-        (await operator.post("/operator/api/v1/contests/import", content=pool())).raise_for_status()
-        (await operator.post(f"/operator/api/v1/contests/{CONTEST}/open")).raise_for_status()
-        for _ in range(200):
-            if len((await operator.get("/operator/api/v1/contests/agents")).json()["agents"]) == agents:
-                break
-            await asyncio.sleep(0.05)
-        players = (await operator.get(f"/api/v1/contests/{CONTEST}/pool")).json()["players"]
-    return keys, players
-
-
-async def play(port: int, key: str, body: bytes, until: float, took: list[float]) -> None:
-    """Send one lineup after the other on one connection, and note how long each took."""
+def request(body: bytes, key: str) -> bytes:
+    """The whole of a submission as it goes over the wire."""
     head = (
         f"POST /api/v1/contests/{CONTEST}/lineups HTTP/1.1\r\nHost: load\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    ).encode()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while (begun := time.perf_counter()) < until:
-        writer.write(head + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        document = await reader.readexactly(length)
-        if b" 201 " not in answer.split(b"\r\n", 1)[0]:
-            raise SystemExit(f"refused: {document.decode()}")
-        took.append(time.perf_counter() - begun)
-    writer.close()
-    await writer.wait_closed()
-
-
-async def load(port: int, keys: list[str], bodies: list[bytes], seconds: float) -> Measured:
-    """All clients at once for some seconds."""
-    took: list[float] = []
-    begun = time.perf_counter()
-    await asyncio.gather(
-        *(play(port, key, body, begun + seconds, took) for key, body in zip(keys, bodies, strict=True))
     )
-    rate = len(took) / (time.perf_counter() - begun)
-    cuts = statistics.quantiles(took, n=100, method="inclusive")
-    return Measured(rate, cuts[49] * 1000, cuts[98] * 1000)
+    return head.encode() + body
 
 
-async def measure(trees: list[Path], clients: int, seconds: float, rounds: int) -> dict[Path, list[Measured]]:
-    """Each tree in turn, round by round; each round's figures are printed as they come."""
-    measured: dict[Path, list[Measured]] = {tree: [] for tree in trees}
+# --- who is measured ------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def process(*command: str, environment: dict[str, str], ready: Callable[[], Any]) -> AsyncIterator[None]:
+    """A child process, from when it is ready."""
+    child = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+    try:
+        for _ in range(300):
+            if child.returncode is not None:
+                raise SystemExit(f"{' '.join(command[:4])} ended with {child.returncode}")
+            with contextlib.suppress(httpx.HTTPError, OSError):
+                if await ready():
+                    break
+            await asyncio.sleep(0.1)
+        else:
+            raise SystemExit(f"{' '.join(command[:4])} does not become ready")
+        yield
+    finally:
+        if child.returncode is None:
+            child.terminate()
+            await child.wait()
+
+
+@contextlib.asynccontextmanager
+async def uvicorn(app: str, *arguments: str, environment: dict[str, str]) -> AsyncIterator[int]:
+    """An ASGI application with the options that all have; its port."""
+    port = free_port()
+
+    async def ready() -> bool:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            return (await client.get("/readyz")).is_success
+
+    command = ("-m", "uvicorn", *arguments, app, "--port", str(port), *UVICORN)
+    async with process(*command, environment={"PATH": os.environ["PATH"], **environment}, ready=ready):
+        yield port
+
+
+class Stand:
+    """PostgreSQL and NATS under the measured servers, and who those are."""
+
+    def __init__(self, server: Postgres, bus: Nats, clients: int) -> None:
+        self.server = server
+        self.bus = bus
+        self.clients = clients
+        self.keys = [f"mafl_sk_{uuid4().hex}" for _ in range(clients)]
+        self._databases = 0
+        self._bodies: list[bytes] = []
+
+    def _database(self) -> str:
+        """An empty database of its own."""
+        self._databases += 1
+        name = f"contests_{self._databases}"
+        self.server.clone("contests", name)
+        return self.server.url("contests", name)
+
+    def requests(self) -> list[bytes]:
+        """One for each client, to the players of the pool that contests last served; there must have been one."""
+        return [request(body, key) for body, key in zip(self._bodies, self.keys, strict=True)]
+
+    @contextlib.asynccontextmanager
+    async def ours(self, tree: Path, processes: int) -> AsyncIterator[list[int]]:
+        """Some processes of a checkout's contests, on one database with an open contest and all agents; their ports."""
+        environment = {
+            "PYTHONPATH": os.pathsep.join([str(tree / "services/contests"), str(tree / "libs/common")]),
+            "MAFL_DATABASE_URL": self._database(),
+            "MAFL_NATS_URL": self.bus.url("contests"),
+            "MAFL_OPERATOR_TOKEN": TOKEN,
+            "MAFL_ENVIRONMENT": "embedded",
+            "MAFL_LOG_LEVEL": "warning",
+        }
+        async with contextlib.AsyncExitStack() as stack:
+            ports = []
+            for _ in range(processes):
+                copy = uvicorn("contests.main:app", "--factory", environment=environment)
+                ports.append(await stack.enter_async_context(copy))
+            players = await self._prepare(ports[0])
+            self._bodies = [lineup(players, number) for number in range(self.clients)]
+            yield ports
+
+    @contextlib.asynccontextmanager
+    async def textbook(self) -> AsyncIterator[list[int]]:
+        """The textbook route on a database of its own."""
+        environment = {"PEER_DATABASE_URL": self._database()}
+        async with uvicorn("peers.textbook:app", "--app-dir", str(HERE), environment=environment) as port:
+            yield [port]
+
+    @contextlib.asynccontextmanager
+    async def bare(self) -> AsyncIterator[list[int]]:
+        """The bare validating route."""
+        async with uvicorn("peers.bare:app", "--app-dir", str(HERE), environment={}) as port:
+            yield [port]
+
+    @contextlib.asynccontextmanager
+    async def canned(self) -> AsyncIterator[list[int]]:
+        """The server that answers without reading."""
+        port = free_port()
+
+        async def ready() -> bool:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return True
+
+        environment = {"PATH": os.environ["PATH"]}
+        async with process(str(HERE / "peers/canned.py"), str(port), environment=environment, ready=ready):
+            yield [port]
+
+    async def _prepare(self, port: int) -> list[dict[str, Any]]:
+        """Open the contest and let the agents register; the pool's players."""
+        client = await nats.connect(self.bus.url("admin"), inbox_prefix=topology.inbox_prefix("admin").encode())
+        for number, key in enumerate(self.keys):
+            agent = uuid4()
+            key_hash = hashlib.sha256(key.encode()).hexdigest()
+            for event in (
+                ev.AgentRegistered(agent_id=agent, agent_name=f"agent {number}", model="load/model-1"),
+                ev.AgentKeyChanged(agent_id=agent, key_hash=key_hash),
+            ):
+                envelope = ev.pack(event, event_id=uuid4(), aggregate_version=1, correlation_id="load", time=wall())
+                await client.jetstream().publish(event.subject(), envelope.model_dump_json().encode())
+        await client.close()
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as operator:
+            (await operator.post("/operator/api/v1/contests/import", content=pool())).raise_for_status()
+            (await operator.post(f"/operator/api/v1/contests/{CONTEST}/open")).raise_for_status()
+            for _ in range(200):
+                known = (await operator.get("/operator/api/v1/contests/agents")).json()["agents"]
+                if len(known) >= self.clients:
+                    break
+                await asyncio.sleep(0.05)
+            players: list[dict[str, Any]] = (await operator.get(f"/api/v1/contests/{CONTEST}/pool")).json()["players"]
+        return players
+
+
+@contextlib.asynccontextmanager
+async def stand(clients: int) -> AsyncIterator[Stand]:
+    """Servers of our own, from an empty directory, for as long as it lasts."""
     with tempfile.TemporaryDirectory(prefix="mafl-intake-") as folder:
         server, bus = Postgres(Path(folder) / "postgres"), Nats(Path(folder) / "nats")
         server.start()
-        bus.start()
         try:
+            bus.start()
             client = await nats.connect(bus.url("admin"), inbox_prefix=topology.inbox_prefix("admin").encode())
             await provision(client.jetstream())
             await client.close()
             server.create_service_database("contests")
-            for number in range(rounds):
-                for place, tree in enumerate(trees):
-                    name = f"contests_{number}_{place}"
-                    server.clone("contests", name)
-                    async with contests(tree, server.url("contests", name), bus) as port:
-                        keys, players = await prepare(port, bus, clients)
-                        bodies = [lineup(players, n) for n in range(clients)]
-                        await load(port, keys, bodies, min(1.0, seconds))  # statements and judge are prepared
-                        figures = await load(port, keys, bodies, seconds)
-                    measured[tree].append(figures)
-                    print(f"round {number + 1}  {tree}  {shown(figures)}", flush=True)
+            yield Stand(server, bus, clients)
         finally:
             bus.stop()
             server.stop()
-    return measured
 
 
-def shown(figures: Measured) -> str:
-    return f"{figures.rate:7.0f} lineups/s   p50 {figures.p50:6.1f} ms   p99 {figures.p99:6.1f} ms"
+# --- measuring ------------------------------------------------------------------------------------
 
 
-def median(rounds: list[Measured]) -> Measured:
-    return Measured(*(statistics.median(getattr(one, name) for one in rounds) for name in ("rate", "p50", "p99")))
+async def load(ports: list[int], requests: list[bytes], warm: float, seconds: float) -> Figures:
+    """Let the generator send for some seconds; raises ``SystemExit`` where an answer was no 201."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, str(HERE / "generator.py"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    todo = {
+        "ports": ports,
+        "requests": [base64.b64encode(one).decode() for one in requests],
+        "warm": warm,
+        "seconds": seconds,
+    }
+    out, _ = await child.communicate(json.dumps(todo).encode())
+    if child.returncode:
+        raise SystemExit(f"the load ended with {child.returncode}")
+    figures: Figures = json.loads(out)
+    return figures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--rounds", type=int, default=3)
+async def measure(
+    clients: int, seconds: float, rounds: int, trees: dict[str, tuple[Path, int]], warm: float = 1.0
+) -> tuple[dict[str, list[Figures]], int]:
+    """Every server in turn, round by round, and the bytes of a lineup. ``trees`` are checkouts and their processes."""
+    measured: dict[str, list[Figures]] = {name: [] for name in (*trees, "textbook", "bare", "canned")}
+    async with stand(clients) as servers:
+        entries: dict[str, Callable[[], AbstractAsyncContextManager[list[int]]]] = {
+            name: (lambda tree=tree, processes=processes: servers.ours(tree, processes))  # type: ignore[misc]
+            for name, (tree, processes) in trees.items()
+        }
+        entries |= {"textbook": servers.textbook, "bare": servers.bare, "canned": servers.canned}
+        for number in range(rounds):
+            for name, entry in entries.items():
+                async with entry() as ports:
+                    figures = await load(ports, servers.requests(), warm, seconds)
+                measured[name].append(figures)
+                say(f"round {number + 1}  {name:9} {shown(figures)}")
+        size = len(servers.requests()[0])
+    return measured, size
+
+
+def shown(figures: Figures) -> str:
+    return (
+        f"{figures['rate']:8.0f} lineups/s   p50 {figures['p50']:7.2f} ms   p99 {figures['p99']:7.2f} ms   "
+        f"generator {figures['cpu']:4.0%} of a core"
+    )
+
+
+def ratios(measured: dict[str, list[Figures]], of: str, figure: str = "rate") -> dict[str, float]:
+    """The median over the rounds of one server's figure to the peers' of the same round."""
+    return {
+        peer: median(one[figure] / other[figure] for one, other in zip(measured[of], measured[peer], strict=True))
+        for peer in TARGETS
+    }
+
+
+def document(measured: dict[str, list[Figures]], clients: int, seconds: float, size: int) -> dict[str, Any]:
+    """The result: ``ratios`` are of one process of ours, ``seconds`` those that passed for each lineup taken."""
+    medians = {
+        name: {figure: median(one[figure] for one in of) for figure in ("rate", "p50", "p99", "cpu")}
+        for name, of in measured.items()
+    }
+    ceiling = medians.pop("canned")
+    return {
+        "name": "intake",
+        "ratios": ratios(measured, "ours"),
+        "ratios_two": ratios(measured, "ours_two"),
+        "p99_ratios": ratios(measured, "ours", "p99"),
+        "targets": TARGETS,
+        "seconds": {name: float(f"{1 / of['rate']:.4g}") for name, of in medians.items()},
+        "measured": medians,
+        "generator": {"ceiling": ceiling["rate"], "cpu": {name: of["cpu"] for name, of in medians.items()}},
+        "rounds": [dict(zip(measured, of, strict=True)) for of in zip(*measured.values(), strict=True)],
+        "load": {"clients": clients, "seconds": seconds, "request_bytes": size},
+        "machine": machine(),
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """The result for a person."""
+    for name, figures in found["measured"].items():
+        print(f"median   {name:9} {shown(figures)}")
+    for what, key in (("one process", "ratios"), ("two processes", "ratios_two")):
+        print(f"{what}: {found[key]['textbook']:.1f} x the textbook route, {found[key]['bare']:.2f} of the bare one")
+    each = [", ".join(f"{one['ours']['rate'] / one[peer]['rate']:.2f}" for one in found["rounds"]) for peer in TARGETS]
+    print(f"by round, one process: {each[0]} x the textbook route; {each[1]} of the bare one")
+    print(f"p99 of one process: {found['p99_ratios']['textbook']:.2f} of the textbook route's")
+    generator = found["generator"]
+    bare = generator["cpu"]["bare"]
+    print(
+        f"the generator alone does {generator['ceiling']:.0f} a second, and took {bare:.0%} of a core "
+        "against the bare route"
+    )
+    if bare > 0.95:
+        print("so the bare route could do more than is shown, and the ratio to it is flattered")
+
+
+def run(clients: int, seconds: float, rounds: int, beside: Path | None = None, warm: float = 1.0) -> dict[str, Any]:
+    """Measure, and give the result."""
+    logs.configure("bench", "warning")  # standard output is the result's
+    trees = {"ours": (ROOT, 1), "ours_two": (ROOT, 2)}
+    if beside is not None:
+        trees["beside"] = (beside.resolve(), 1)
+    measured, size = asyncio.run(measure(clients, seconds, rounds, trees, warm))
+    return document(measured, clients, seconds, size)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be said on the command line."""
+    parser.add_argument("--clients", type=int, default=32, help="connections, each with an agent (32)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement (5)")
+    parser.add_argument("--rounds", type=int, default=3, help="every server in turn, so many times (3)")
     parser.add_argument("--beside", type=Path, help="another checkout to measure in turn with this one")
-    given = parser.parse_args()
-    trees = [ROOT] if given.beside is None else [given.beside.resolve(), ROOT]
-    measured = asyncio.run(measure(trees, given.clients, given.seconds, given.rounds))
-    for tree, rounds in measured.items():
-        print(f"median   {tree}  {shown(median(rounds))}")
-    if len(trees) == 2:
-        ratio = median(measured[ROOT]).rate / median(measured[trees[0]]).rate
-        print(f"this tree takes {ratio:.2f} times as many lineups as {trees[0]}")
 
 
-if __name__ == "__main__":
-    main()
+def main(given: argparse.Namespace) -> tuple[dict[str, Any], Callable[[dict[str, Any]], None]]:
+    """What ``./run bench intake`` does."""
+    return run(given.clients, given.seconds, given.rounds, given.beside), show

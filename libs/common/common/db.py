@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import psycopg
 from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
@@ -64,8 +65,27 @@ class Database:
         async with self.engine.begin() as connection:
             yield connection
 
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """The driver's own connection, each statement a transaction of its own; for what many callers share."""
+        async with self.engine.connect() as plain:
+            connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+            yield await driver(connection)
+
     async def close(self) -> None:
         await self.engine.dispose()
+
+
+async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
+    """The driver's connection under one of SQLAlchemy's, in the same transaction.
+
+    For the few statements that are run so often that SQLAlchemy's way to them costs more than PostgreSQL does.
+    """
+    raw = await connection.get_raw_connection()
+    found = raw.driver_connection
+    if not isinstance(found, psycopg.AsyncConnection):
+        raise TypeError(f"{type(found).__name__} is no connection of psycopg")
+    return found
 
 
 def unavailable(error: BaseException) -> bool:

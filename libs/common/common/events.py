@@ -583,6 +583,11 @@ class Envelope(BaseModel):
     data: dict[str, Any]
 
 
+def schema_of(kind: type[Event]) -> str:
+    """Where the JSON Schema of an event's data stands."""
+    return f"/contracts/events/{kind.subject()}.schema.json"
+
+
 def pack(event: Event, *, event_id: UUID, aggregate_version: int, correlation_id: str, time: datetime) -> Envelope:
     """Put an event into its envelope."""
     return Envelope(
@@ -591,7 +596,7 @@ def pack(event: Event, *, event_id: UUID, aggregate_version: int, correlation_id
         type=event.subject(),
         subject=event.aggregate(),
         time=time,
-        dataschema=f"/contracts/events/{event.subject()}.schema.json",
+        dataschema=schema_of(type(event)),
         aggregateversion=aggregate_version,
         correlationid=correlation_id,
         data=event.model_dump(mode="json"),

@@ -17,15 +17,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
+from functools import partial
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
+import psycopg
 from fastapi import Depends, Request
-from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, case, delete, func, select
-from sqlalchemy.dialects.postgresql import INTERVAL, insert
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, delete, func
+from starlette.types import Scope
 
 from common.db import Database
+from common.grouped import Bounds, Grouped
 from common.problems import Problem
 from common.requests import BearerKey
 from common.service import Runtime, RuntimeOf
@@ -35,6 +37,7 @@ EMBEDDED_FACTOR = 1_000
 """An embedded stack plays weeks in seconds, all its agents from one address."""
 
 _PRUNE_EVERY_SECONDS = 600
+_BOUNDS = Bounds(largest=256, abreast=2, room=10_000, patience=5)
 
 
 @dataclass(frozen=True)
@@ -152,63 +155,106 @@ class Count:
         return f'"{self.limit.name}";r={self.remaining};t={self.seconds}'
 
 
-@cache
-def _insert(many: int) -> Any:
-    places = range(many)
-    statement = insert(_COUNTS).values(
-        [
-            {
-                "subject": bindparam(f"subject_{place}", type_=Text),
-                "arrival": func.now() + bindparam(f"step_{place}", type_=INTERVAL),
-            }
-            for place in places
-        ]
-    )
-    step = statement.excluded.arrival - func.now()
-    arrival = func.greatest(_COUNTS.c.arrival, func.now()) + step
-    window = case(
-        *(
-            (
-                _COUNTS.c.subject == bindparam(f"subject_{place}", type_=Text),
-                bindparam(f"window_{place}", type_=INTERVAL),
-            )
-            for place in places
-        )
-    )
-    return statement.on_conflict_do_update(
-        index_elements=[_COUNTS.c.subject], set_={"arrival": arrival}, where=arrival <= func.now() + window
-    ).returning(_COUNTS.c.subject, _COUNTS.c.arrival - func.now())
+_COUNT = """
+INSERT INTO rate_limits AS kept (subject, arrival)
+SELECT subject, now() + asked * %(step)s::interval
+FROM unnest(%(subjects)s::text[], %(asked)s::int[]) AS given (subject, asked) ORDER BY subject
+ON CONFLICT (subject) DO UPDATE SET arrival = greatest(kept.arrival, now()) + (excluded.arrival - now())
+WHERE greatest(kept.arrival, now()) + (excluded.arrival - now()) <= now() + %(window)s::interval
+RETURNING subject, arrival - now()
+"""
+"""Counts so many calls of each subject, or none of them where not all are left. In one order of subjects
+everywhere, so that no two groups wait for each other in a circle."""
+
+_AHEAD = "SELECT subject, arrival - now() FROM rate_limits WHERE subject = ANY(%(subjects)s)"
+
+Call = Sequence[tuple[Limit, str]]
+"""What one call counts against: limits, each with the address, key or agent that it counts by."""
 
 
-_SELECT = select(_COUNTS.c.subject, _COUNTS.c.arrival - func.now())
+async def count(database: Database, call: Call) -> list[Count]:
+    """Count one call; see :func:`count_all`."""
+    return (await count_all(database, [call]))[0]
 
 
-async def count(database: Database, wanted: Sequence[tuple[Limit, str]]) -> list[Count]:
-    """Count one call against limits, each of an address or a key; what was found of each, in order.
+async def count_all(database: Database, calls: Sequence[Call]) -> list[list[Count]]:
+    """Count calls that came at once; what was found of each limit, in order, for each call in order.
 
-    In a transaction of its own: what is refused later counts as well, also where another of these limits refuses it.
+    In a transaction of its own: what is refused later counts as well, also where another of its limits refuses it.
     """
     # Neither an address nor a hash that a key could be known by is kept.
-    hashed = [
-        hashlib.sha256(f"{limit.name}/{subject}".encode("utf-8", "replace")).hexdigest() for limit, subject in wanted
-    ]
-    values: dict[str, Any] = {}
-    # In one order everywhere, so that no two calls wait for each other in a circle.
-    for place, (subject, (limit, _)) in enumerate(sorted(zip(hashed, wanted, strict=True), key=lambda pair: pair[0])):
-        window = timedelta(seconds=limit.seconds)
-        values |= {f"subject_{place}": subject, f"step_{place}": window / limit.calls, f"window_{place}": window}
-    async with database.engine.connect() as plain:
-        connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
-        admitted = {row[0]: row[1] for row in await connection.execute(_insert(len(wanted)), values)}
-        refused = [subject for subject in hashed if subject not in admitted]
-        waiting: dict[str, timedelta] = {}
-        if refused:
-            rows = await connection.execute(_SELECT.where(_COUNTS.c.subject.in_(refused)))
-            waiting = {row[0]: row[1] for row in rows}
+    named = [[_subject(limit, who) for limit, who in call] for call in calls]
+    asked: dict[Limit, dict[str, int]] = {}
+    for call, subjects in zip(calls, named, strict=True):
+        for (limit, _), subject in zip(call, subjects, strict=True):
+            of_limit = asked.setdefault(limit, {})
+            of_limit[subject] = of_limit.get(subject, 0) + 1
+    left: dict[str, _Left] = {}
+    async with database.autocommit() as connection:
+        for limit, of_limit in asked.items():
+            left |= await _counted(connection, limit, of_limit)
     return [
-        _found(limit, subject in admitted, admitted.get(subject, waiting.get(subject, timedelta())))
-        for subject, (limit, _) in zip(hashed, wanted, strict=True)
+        [left[subject].next(limit) for (limit, _), subject in zip(call, subjects, strict=True)]
+        for call, subjects in zip(calls, named, strict=True)
     ]
+
+
+@dataclass(slots=True)
+class _Left:
+    """How far ahead each of some calls of one subject found it, in the order in which they came, and which were let in.
+
+    Those let in stand first: the last of them found it furthest ahead.
+    """
+
+    admitted: list[timedelta]
+    refused: timedelta = timedelta()
+
+    def next(self, limit: Limit) -> Count:
+        if self.admitted:
+            return _found(limit, True, self.admitted.pop(0))
+        return _found(limit, False, self.refused)
+
+
+async def _counted(
+    connection: psycopg.AsyncConnection[Any], limit: Limit, asked: Mapping[str, int]
+) -> dict[str, _Left]:
+    """Count all calls of each subject under one limit: of one that has not all of them left, as many as it has."""
+    window = timedelta(seconds=limit.seconds)
+    step = window / limit.calls
+    left: dict[str, _Left] = {}
+    # A subject that asks for more than the whole window holds is never let in as a whole.
+    together = {subject: many for subject, many in asked.items() if many <= limit.calls}
+    rest = {subject: many for subject, many in asked.items() if many > limit.calls}
+
+    async def counted(subjects: Mapping[str, int]) -> dict[str, timedelta]:
+        given = {"subjects": list(subjects), "asked": list(subjects.values()), "step": step, "window": window}
+        return dict(await (await connection.execute(_COUNT, given)).fetchall())
+
+    found = await counted(together)
+    for subject, many in together.items():
+        if subject in found:
+            left[subject] = _Left([found[subject] - step * later for later in reversed(range(many))])
+        elif many > 1:
+            rest[subject] = many
+        else:
+            left[subject] = _Left([])
+    for subject, many in rest.items():
+        left[subject] = _Left([])
+        for _ in range(many):
+            ahead = await counted({subject: 1})
+            if not ahead:
+                break
+            left[subject].admitted.append(ahead[subject])
+    refused = [subject for subject in asked if len(left[subject].admitted) < asked[subject]]
+    if refused:
+        rows = await (await connection.execute(_AHEAD, {"subjects": refused})).fetchall()
+        for subject, ahead in rows:
+            left[subject].refused = ahead
+    return left
+
+
+def _subject(limit: Limit, who: str) -> str:
+    return hashlib.sha256(f"{limit.name}/{who}".encode("utf-8", "replace")).hexdigest()
 
 
 def _found(limit: Limit, admitted: bool, ahead: timedelta) -> Count:
@@ -231,13 +277,13 @@ async def forget_old_counts(runtime: Runtime) -> None:
 # --- routes -------------------------------------------------------------------------------------
 
 
-def address_of(request: Request) -> str:
+def address_of(scope: Scope) -> str:
     """Whom a limit by address counts: the client as the server knows it; of IPv6 the /64.
 
     Behind the gateway the server takes it from ``X-Forwarded-For``, from the gateway's own address alone
     (uvicorn's ``--forwarded-allow-ips``); the gateway lets no client set that header.
     """
-    host = request.client.host if request.client else ""
+    host = scope["client"][0] if scope.get("client") else ""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -249,6 +295,26 @@ def address_of(request: Request) -> str:
     return str(address)
 
 
+def _show(scope: Scope, counts: Sequence[Count]) -> RateLimited | None:
+    """Have the answer to a call bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is; the refusal, where due."""
+    state = scope.setdefault("state", {})
+    state["counts"] = [*state.get("counts", ()), *counts]
+    state["ratelimit"] = [
+        (b"ratelimit-policy", ", ".join([found.policy() for found in state["counts"]]).encode()),
+        (b"ratelimit", ", ".join([found.left() for found in state["counts"]]).encode()),
+    ]
+    refused = [found for found in counts if not found.admitted]
+    return _refused(max(refused, key=lambda found: found.seconds)) if refused else None
+
+
+def _counter(runtime: Runtime) -> Grouped[Call, list[Count]]:
+    """What counts the calls that come to one process at once together."""
+    counter: Grouped[Call, list[Count]] | None = runtime.state.get("counter")
+    if counter is None:
+        counter = runtime.state["counter"] = Grouped(partial(count_all, runtime.database), _BOUNDS)
+    return counter
+
+
 async def keep(
     runtime: Runtime, request: Request, names: Sequence[str], *, key: str = "", agent: UUID | None = None
 ) -> None:
@@ -256,22 +322,16 @@ async def keep(
 
     The answer will bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is. Raises ``RateLimited``.
     """
-    limits = {limit.name: limit for limit in limits_of(runtime.settings)}
-    subjects = {"address": address_of(request), "key": key, "agent": "" if agent is None else str(agent)}
+    limits: dict[str, Limit] | None = runtime.state.get("limits")
+    if limits is None:
+        limits = runtime.state["limits"] = {limit.name: limit for limit in limits_of(runtime.settings)}
+    subjects = {"address": address_of(request.scope), "key": key, "agent": "" if agent is None else str(agent)}
     kept = [limits[name] for name in names if name in limits]
     wanted = [(limit, subjects[limit.by]) for limit in kept if subjects[limit.by]]
-    if not wanted:
-        return
-    counts = await count(runtime.database, wanted)
-    state = request.scope.setdefault("state", {})
-    state["counts"] = [*state.get("counts", ()), *counts]
-    state["ratelimit"] = [
-        (b"ratelimit-policy", ", ".join(found.policy() for found in state["counts"]).encode()),
-        (b"ratelimit", ", ".join(found.left() for found in state["counts"]).encode()),
-    ]
-    refused = [found for found in counts if not found.admitted]
-    if refused:
-        raise _refused(max(refused, key=lambda found: found.seconds))
+    if wanted:
+        refusal = _show(request.scope, await _counter(runtime)(wanted))
+        if refusal:
+            raise refusal
 
 
 def _refused(found: Count) -> RateLimited:
@@ -286,6 +346,11 @@ def _refused(found: Count) -> RateLimited:
     )
 
 
+def countable(key: str) -> str:
+    """A key to count by, else nothing: each made-up one would leave a row behind. Its address counts."""
+    return key if _KEY.fullmatch(key) else ""
+
+
 def limited(*names: str) -> Any:
     """A route's dependency that keeps limits by address or key: ``dependencies=[limited("registrations")]``.
 
@@ -296,7 +361,6 @@ def limited(*names: str) -> Any:
         known[name]
 
     async def check(request: Request, runtime: RuntimeOf, key: BearerKey) -> None:
-        # What no key can be is not counted by: each made-up one would leave a row behind. Its address counts.
-        await keep(runtime, request, names, key=key if _KEY.fullmatch(key) else "")
+        await keep(runtime, request, names, key=countable(key))
 
     return Depends(check)

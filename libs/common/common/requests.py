@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 from python_multipart.exceptions import MultipartParseError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -126,22 +126,47 @@ def json_body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
-async def bearer(authorization: Annotated[str, Header()] = "") -> str:
+def credentials(authorization: str) -> str:
     """The credentials of an ``Authorization: Bearer`` header; empty where there are none."""
     scheme, _, key = authorization.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
+async def bearer(authorization: Annotated[str, Header()] = "") -> str:
+    """See :func:`credentials`; a route's dependency."""
+    return credentials(authorization)
+
+
 BearerKey = Annotated[str, Depends(bearer)]
 """The key of ``Authorization: Bearer <key>``; empty where there is none."""
+
+_IDEMPOTENCY_KEY = "Idempotency-Key"
+_LONGEST_KEY = 255
 
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key",
+        alias=_IDEMPOTENCY_KEY,
         min_length=1,
-        max_length=255,
+        max_length=_LONGEST_KEY,
         description="A random text, new for each new request and kept secret: sent again with the same body, "
         "nothing is done twice. Where the first answer held a key, the second holds a fresh one.",
     ),
 ]
+
+_KEY_ADAPTER: TypeAdapter[str] = TypeAdapter(Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_KEY)])
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The request's idempotency key, as :data:`IdempotencyKey` gives it to a route.
+
+    Raises ``RequestValidationError``.
+    """
+    key = request.headers.get(_IDEMPOTENCY_KEY)
+    if key is None or 1 <= len(key) <= _LONGEST_KEY:
+        return key
+    try:
+        return _KEY_ADAPTER.validate_python(key)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise RequestValidationError([{**fault, "loc": ("header", _IDEMPOTENCY_KEY)} for fault in faults]) from None

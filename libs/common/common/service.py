@@ -31,7 +31,7 @@ from common.logs import logger
 from common.metrics import Metrics
 from common.migrate import upgrade
 from common.outbox import Relay
-from common.requests import bearer
+from common.requests import credentials
 from common.settings import Settings
 from common.watch import Watch
 
@@ -111,7 +111,7 @@ async def _transaction(request: Request) -> AsyncIterator[AsyncConnection]:
 
 async def operator_only(request: Request) -> None:
     """Refuse whoever does not bring the operator's token."""
-    given = await bearer(request.headers.get("authorization", ""))
+    given = credentials(request.headers.get("authorization", ""))
     wanted = _runtime(request).settings.operator_token.get_secret_value()
     if not hmac.compare_digest(given.encode(), wanted.encode()):
         raise problems.Unauthorized("This call takes the operator's token: `Authorization: Bearer <token>`.")

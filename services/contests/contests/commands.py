@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio.to_thread
 from pydantic import TypeAdapter
 
 from common import audit
 from common import events as ev
-from common.canonical import canonical_json, instant
+from common.canonical import instant
 from common.clock import ReplayClock
-from common.commitment import salts_by_pointer
 from common.outbox import emit, emit_all
-from common.problems import IdempotencyKeyReused, Unauthorized, Unavailable
+from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
-from contests import imports, receipts, rulesets
+from contests import imports, rulesets
 from contests.domain import RESERVED_MODELS, Judge, Lineup, LineupRefused, Ruleset, is_reserved, lock_instant
 from contests.problems import (
     ClockBackwards,
@@ -63,33 +62,40 @@ def keyring(runtime: Runtime) -> Keyring:
 # --- agents -------------------------------------------------------------------------------------
 
 
-async def as_agent(
-    runtime: Runtime, key: str, work: Callable[[Store, Agent], Awaitable[T]], *, submits_to: str | None = None
-) -> T:
-    """Do ``work`` in one transaction as the agent whose key is given, let in to submit where a contest is named.
+def hash_of(key: str) -> str:
+    """The hash under which an agent's key is known. Raises ``Unauthorized`` for what no key can be."""
+    if not _KEY.fullmatch(key):
+        raise Unauthorized(f"This call takes an agent's key: `Authorization: Bearer {KEY_PREFIX}…`.")
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+async def as_agent(runtime: Runtime, key: str, work: Callable[[Store, Agent], Awaitable[T]]) -> T:
+    """Do ``work`` in one transaction as the agent whose key is given.
 
     An agent whose events have not arrived is asked for at the registry. Raises ``Unauthorized``, and
     ``Unavailable`` where the key is unknown here and the registry does not answer.
     """
-    if not _KEY.fullmatch(key):
-        raise Unauthorized(f"This call takes an agent's key: `Authorization: Bearer {KEY_PREFIX}…`.")
-    key_hash = hashlib.sha256(key.encode()).hexdigest()
-    contest = submits_to if submits_to and _CONTEST.fullmatch(submits_to) else None
+    key_hash = hash_of(key)
     for asked in (False, True):
         async with runtime.database.transaction() as connection:
             store = Store(connection)
-            agent = await (store.submitter(key_hash, contest) if contest else store.agent_by_key(key_hash))
+            agent = await store.agent_by_key(key_hash)
             if agent is not None:
                 return await work(store, agent)
         if not asked:
-            await _ask_the_registry(runtime, key_hash)
-    raise Unauthorized("No agent has this key, or no longer.")
+            await ask_the_registry(runtime, key_hash)
+    raise unknown_key()
+
+
+def unknown_key() -> Unauthorized:
+    return Unauthorized("No agent has this key, or no longer.")
 
 
 _ASKED_AGENT: TypeAdapter[ev.AgentState] = TypeAdapter(ev.AgentState)
 
 
-async def _ask_the_registry(runtime: Runtime, key_hash: str) -> None:
+async def ask_the_registry(runtime: Runtime, key_hash: str) -> None:
+    """Learn of an agent whose events have not arrived. Raises ``Unavailable`` where the registry does not answer."""
     try:
         answer = await runtime.bus.request(AGENT_BY_KEY, {"key_hash": key_hash}, patience=1.0)
     except ConnectionError:
@@ -127,6 +133,11 @@ async def take_key(runtime: Runtime, payload: dict[str, Any]) -> dict[str, Any]:
 
 
 # --- what anyone may see ------------------------------------------------------------------------
+
+
+def wellformed(contest_id: str) -> str:
+    """A contest's id, or nothing where it is none: other texts need not trouble the database."""
+    return contest_id if _CONTEST.fullmatch(contest_id) else ""
 
 
 async def public_contest(store: Store, contest_id: str) -> Contest:
@@ -182,105 +193,26 @@ async def check(runtime: Runtime, contest_id: str, body: bytes, store: Store, ag
     Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``.
     """
     contest = await public_contest(store, contest_id)
-    lineup, _ = await _judged(runtime, store, contest_id, body, contest.version)
-    if contest.is_locked(await runtime.clock.now(store.connection)):
-        raise _locked(contest)
-    _may_state_its_model(agent)
+    judge = await judge_of(runtime, store, contest_id, contest.version)
+    is_locked = contest.is_locked(await runtime.clock.now(store.connection))
+    try:
+        lineup = judge(body)
+    except LineupRefused as refusal:
+        raise (locked(contest) if is_locked else invalid(refusal)) from None
+    if is_locked:
+        raise locked(contest)
+    may_state_its_model(agent)
     return lineup, contest
 
 
-async def submit(
-    runtime: Runtime, contest_id: str, body: bytes, idempotency_key: str | None, store: Store, agent: Agent
-) -> Revision:
-    """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
-
-    The caller was let in by ``Store.submitter``. The clock is read while the contest's lock is shared, so that
-    each revision is wholly before the lock or wholly refused.
-    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``, ``IdempotencyKeyReused``.
-    """
-    lineup, version = await _judged(runtime, store, contest_id, body)
-    accepted_body = canonical_json(lineup.body)
-    turn = await store.turn(contest_id, agent.agent_id, idempotency_key, runtime.clock)
-    if turn is None:
-        raise ValueError(f"{contest_id} was judged and is gone")
-    if turn.lineup_id is not None and turn.replayed is not None:
-        return _first_answer(await store.revision(turn.lineup_id, turn.replayed), accepted_body)
-    contest, now = turn.contest, turn.now
-    if contest.is_locked(now):
-        raise _locked(contest)
-    if contest.version != version:
-        lineup, _ = await _judged(runtime, store, contest_id, body, contest.version)
-    _may_state_its_model(agent)
-    lineup_id = turn.lineup_id or uuid4()
-    number = turn.revisions + 1
-    receipt = receipts.issue(
-        keyring(runtime).signer,
-        agent=agent.agent_id,
-        contest=contest_id,
-        revision=number,
-        model=agent.model,
-        accepted_at=now,
-        body=accepted_body,
-        picks=len(lineup.picks),
-    )
-    revision = Revision(
-        lineup_id=lineup_id,
-        revision=number,
-        contest=contest_id,
-        agent_id=agent.agent_id,
-        idempotency_key=idempotency_key,
-        accepted_at=now,
-        locks_at=contest.locks_at,
-        model=agent.model,
-        marks=agent.marks,
-        picks=[
-            {"slot": p.slot, "player_id": p.player_id, "price": p.price, "confidence": p.confidence}
-            for p in lineup.picks
-        ],
-        total_price=lineup.total_price,
-        projected_score=lineup.projected_score,
-        confidence=lineup.confidence,
-        body=accepted_body.decode(),
-        receipt=receipt.receipt,
-        salts=receipt.salts,
-        signature=receipt.signature,
-        key_id=receipt.key_id,
-    )
-    salts = salts_by_pointer(receipt.salts, len(lineup.picks))
-    submitted = ev.LineupSubmitted(
-        contest=contest_id,
-        lineup_id=lineup_id,
-        agent_id=agent.agent_id,
-        revision=number,
-        accepted_at=now,
-        locks_at=contest.locks_at,
-        words=tuple(ev.Words(pointer=pointer, text=text, salt=salts[pointer]) for pointer, text in lineup.words),
-    )
-    await store.add_revision(revision, submitted)
-    return revision
+def invalid(refusal: LineupRefused) -> LineupInvalid:
+    violations = [violation.as_dict() for violation in refusal.violations]
+    count = f"{len(violations)} violation{'s' if len(violations) != 1 else ''}"
+    return LineupInvalid(f"{count}, all listed in `violations`. Nothing was stored.", violations=violations)
 
 
-async def _judged(
-    runtime: Runtime, store: Store, contest_id: str, body: bytes, version: int | None = None
-) -> tuple[Lineup, int]:
-    """The lineup of a body and the version it was judged by (:func:`judge_of`); a refusal is by the contest of now."""
-    judge = await judge_of(runtime, store, contest_id, version)
-    try:
-        return judge(body), judge.version
-    except LineupRefused as refusal:
-        contest = await public_contest(store, contest_id)
-        if contest.is_locked(await runtime.clock.now(store.connection)):
-            raise _locked(contest) from None
-        if contest.version != judge.version:
-            return await _judged(runtime, store, contest_id, body, contest.version)
-        violations = [violation.as_dict() for violation in refusal.violations]
-        count = f"{len(violations)} violation{'s' if len(violations) != 1 else ''}"
-        raise LineupInvalid(
-            f"{count}, all listed in `violations`. Nothing was stored.", violations=violations
-        ) from None
-
-
-def _may_state_its_model(agent: Agent) -> None:
+def may_state_its_model(agent: Agent) -> None:
+    """Raises ``ModelReserved`` where the agent claims a model that is MAFL's own."""
     if is_reserved(agent.model) and not agent.marks.reference:
         raise ModelReserved(
             f"You state the model {agent.model!r}; labels that begin with {RESERVED_MODELS}/ are those of MAFL's own "
@@ -289,19 +221,10 @@ def _may_state_its_model(agent: Agent) -> None:
         )
 
 
-def _locked(contest: Contest) -> ContestLocked:
+def locked(contest: Contest) -> ContestLocked:
     at = instant(contest.locks_at)
     detail = f"{contest.contest} locked at {at}; lineups are taken before that instant only."
     return ContestLocked(detail, contest=contest.contest, locks_at=at)
-
-
-def _first_answer(before: Revision, body: bytes) -> Revision:
-    if before.body != body.decode():
-        raise IdempotencyKeyReused(
-            f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
-            "Send a new key with each new lineup."
-        )
-    return before
 
 
 async def own_revisions(contest_id: str, store: Store, agent: Agent) -> list[Revision]:
@@ -406,7 +329,7 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
     if contest.state == "locked" or now >= contest.locks_at:
-        raise _locked(contest)
+        raise locked(contest)
     if contest.state == "open":
         return contest
     contest = await store.change_contest(contest_id, state="open", opened_at=now)
@@ -447,7 +370,7 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
     if contest.is_locked(now):
-        raise _locked(contest)
+        raise locked(contest)
     before = await store.games(contest_id)
     if game_id not in {game.game_id for game in before}:
         known = [game.game_id for game in before]

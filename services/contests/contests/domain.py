@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.types import PositiveInt
 from typing_extensions import TypedDict
 
+from common.commitment import json_number, json_string
 from common.events import Game, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
@@ -123,8 +124,7 @@ def is_reserved(model: str) -> bool:
 # --- a lineup and what may be wrong with it -------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(NamedTuple):
     """A judged pick; ``price`` is the contest's."""
 
     slot: str
@@ -251,6 +251,25 @@ def lineup_adapter(limits: TextLimits, bounds: ScoreBounds) -> TypeAdapter[dict[
     return cast("TypeAdapter[dict[str, Any]]", TypeAdapter(Lineup))
 
 
+def canonical(body: dict[str, Any]) -> bytes:
+    """A sound lineup's body in the form of RFC 8785, as ``common.canonical`` would give it, at a seventh of its cost.
+
+    The members are known and stand here in their order.
+    """
+    picks = ",".join(
+        [
+            f'{{"confidence":{json_number(pick["confidence"])},"main_factor":{json_string(pick["main_factor"])},'
+            f'"player_id":{json_string(pick["player_id"])},"rationale":{json_string(pick["rationale"])},'
+            f'"slot":{json_string(pick["slot"])}}}'
+            for pick in body["picks"]
+        ]
+    )
+    return (
+        f'{{"confidence":{json_number(body["confidence"])},"picks":[{picks}],'
+        f'"projected_score":{json_number(body["projected_score"])},"thesis":{json_string(body["thesis"])}}}'
+    ).encode()
+
+
 _KEY = re.compile(rb'"[ \t\n\r]*:')
 """The end of an object's key. Also matches inside some texts: it counts keys only when the count is right."""
 
@@ -283,18 +302,26 @@ class Judge:
             }
             for slot in ruleset.roster
         }
-        self._keys = len(LINEUP_FIELDS) + len(PICK_FIELDS) * len(ruleset.roster)
+        slots = len(ruleset.roster)
+        self._keys = len(LINEUP_FIELDS) + len(PICK_FIELDS) * slots
+        # Of a pick all members but its confidence are strings, of the lineup the thesis.
+        self._quotes = 2 * (self._keys + (len(PICK_FIELDS) - 1) * slots + 1)
+        self._pointers = [(f"/picks/{place}/rationale", f"/picks/{place}/main_factor") for place in range(slots)]
         self._adapter = lineup_adapter(ruleset.limits, ruleset.projected_score)
 
     def __call__(self, body: bytes) -> Lineup:
         """The lineup that a body holds. Raises ``LineupRefused`` with every violation."""
-        return self._at_once(body) or _Inquest(self).hear(body)
+        return self.at_once(body) or _Inquest(self).hear(body)
 
-    def _at_once(self, body: bytes) -> Lineup | None:
-        """The lineup of a sound body; None for any doubt."""
-        # With no unknown key and none missing, the right number of keys means that none is repeated,
-        # which the parser would not tell. PostgreSQL's JSON cannot hold U+0000.
-        if b"\\u0000" in body or len(_KEY.findall(body)) != self._keys:
+    def at_once(self, body: bytes) -> Lineup | None:
+        """The lineup of a sound body; None for any doubt, which a call of the judge settles."""
+        # With no unknown key and none missing, the right number of keys means that none is repeated, which the parser
+        # would not tell. Where nothing is escaped, each quotation mark begins or ends a string, and counting those
+        # is quicker than finding the keys. PostgreSQL's JSON cannot hold U+0000.
+        if b"\\" not in body:
+            if body.count(b'"') != self._quotes:
+                return None
+        elif b"\\u0000" in body or len(_KEY.findall(body)) != self._keys:
             return None
         try:
             document = self._adapter.validate_json(body)
@@ -321,17 +348,23 @@ class Judge:
 
     def _lineup(self, document: dict[str, Any]) -> Lineup:
         """Put together what has been found sound."""
-        picks: list[Pick] = []
+        prices = self._prices
         words: list[tuple[str, str]] = []
-        for place, pick in enumerate(document["picks"]):
-            slot, player_id = pick["slot"], pick["player_id"]
-            picks.append(Pick(slot, player_id, self._prices[slot][player_id], float(pick["confidence"])))
-            words.append((f"/picks/{place}/rationale", pick["rationale"]))
-            words.append((f"/picks/{place}/main_factor", pick["main_factor"]))
+        for (rationale, main_factor), pick in zip(self._pointers, document["picks"], strict=True):
+            words.append((rationale, pick["rationale"]))
+            words.append((main_factor, pick["main_factor"]))
         words.append(("/thesis", document["thesis"]))
+        picks = tuple(
+            [
+                Pick(
+                    pick["slot"], pick["player_id"], prices[pick["slot"]][pick["player_id"]], float(pick["confidence"])
+                )
+                for pick in document["picks"]
+            ]
+        )
         return Lineup(
-            picks=tuple(picks),
-            total_price=sum(pick.price for pick in picks),
+            picks=picks,
+            total_price=sum([pick.price for pick in picks]),
             projected_score=round(document["projected_score"] * 100),
             confidence=float(document["confidence"]),
             words=tuple(words),

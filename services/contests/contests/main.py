@@ -21,7 +21,7 @@ def app(settings: Settings | None = None) -> FastAPI:
         Service(
             name="contests",
             package="contests",
-            routers=(api.router, api.operator, audit.routes("contests")),
+            routers=(api.rush, api.router, api.operator, audit.routes("contests")),
             handlers=HANDLERS,
             tasks=(keep_the_lock, forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},

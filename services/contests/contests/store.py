@@ -7,12 +7,14 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import to_json
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
     ColumnElement,
     DateTime,
+    Dialect,
     Double,
     Index,
     Integer,
@@ -24,8 +26,6 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
-    bindparam,
-    cast,
     delete,
     func,
     insert,
@@ -34,12 +34,13 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql as pg
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from common.clock import Clock
-from common.db import OUTBOX
-from common.events import Game, LineupSubmitted, Marks, PoolPlayer
-from common.outbox import rows as outbox_rows
+from common.clock import BEFORE_THE_FIRST_MOVE, Clock
+from common.db import driver
+from common.events import Game, Marks, PoolPlayer
+from common.outbox import Recorded, record
 from contests.domain import Ruleset
 
 METADATA = MetaData()
@@ -199,18 +200,26 @@ class Revision:
     key_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What a submission finds when its turn has come: the contest, the time, and what the agent has so far.
+@dataclass(slots=True)
+class Submitter:
+    """An agent that submits, and what it has so far in the contest: none or ``revisions`` of its one lineup."""
 
-    ``replayed`` is the revision that the request's idempotency key has made already.
-    """
-
-    contest: Contest
-    now: datetime
+    agent: Agent
     lineup_id: UUID | None
     revisions: int
-    replayed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What submissions find when their turn has come: the contest where there is one, the time, and who submits.
+
+    ``submitters`` are by the hash of their key; ``replayed`` are the revisions that idempotency keys have made.
+    """
+
+    contest: Contest | None
+    now: datetime
+    submitters: dict[str, Submitter]
+    replayed: dict[tuple[UUID, str], int]
 
 
 _STANDING = select(*(column for column in CONTESTS.c if column.name != "rules"))
@@ -222,50 +231,68 @@ def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:
     return func.hashtextextended(func.concat_ws(":", *name), 0)
 
 
-# The statements of a submission, the one path that is hot: made once, for few round trips.
+# The statements that take submissions, the one path that is hot: for the driver itself, and for many at once.
 
-_THIS = bindparam("contest", type_=Text)
-_SUBMITTER = (
-    select(
-        AGENTS,
-        func.pg_advisory_xact_lock_shared(_lock(literal("contest"), _THIS)),
-        func.pg_advisory_xact_lock(_lock(literal("lineup"), _THIS, cast(AGENTS.c.agent_id, Text))),
-    )
-    .join(AGENT_KEYS, AGENT_KEYS.c.agent_id == AGENTS.c.agent_id)
-    .where(AGENT_KEYS.c.key_hash == bindparam("key_hash"))
+_SHARE = "SELECT pg_advisory_xact_lock_shared(hashtextextended(concat_ws(':', 'contest', %(contest)s::text), 0))"
+
+# In one order everywhere, so that no two groups wait for each other in a circle.
+_ONE_AT_A_TIME = """
+SELECT pg_advisory_xact_lock(lock) FROM (
+    SELECT DISTINCT hashtextextended(concat_ws(':', 'lineup', %(contest)s::text, agent_id), 0) AS lock
+    FROM agent_keys WHERE key_hash = ANY(%(key_hashes)s::text[]) ORDER BY lock
+) AS in_order
+"""
+
+_SUBMITTERS = """
+SELECT key_hash, agents.agent_id, model, house, cohort, reference, lineup_id,
+       (SELECT coalesce(max(revision), 0) FROM revisions WHERE revisions.lineup_id = lineups.lineup_id)
+FROM agent_keys JOIN agents USING (agent_id)
+LEFT JOIN lineups ON lineups.agent_id = agents.agent_id AND lineups.contest = %(contest)s
+WHERE key_hash = ANY(%(key_hashes)s::text[])
+"""
+
+_REPLAYED = """
+SELECT agent_id, idempotency_key, revision FROM revisions
+JOIN agent_keys USING (agent_id)
+WHERE contest = %(contest)s AND key_hash = ANY(%(key_hashes)s::text[])
+  AND idempotency_key = ANY(%(idempotency_keys)s::text[])
+"""
+
+_ADD_REVISIONS = """
+WITH lineup AS (
+    INSERT INTO lineups (lineup_id, contest, agent_id)
+    SELECT lineup_id, %(contest)b, agent_id
+    FROM unnest(%(lineup_ids)b::uuid[], %(agent_ids)b::uuid[], %(revisions)b::int[])
+         AS given (lineup_id, agent_id, revision)
+    WHERE revision = 1
 )
+INSERT INTO revisions (
+    contest, accepted_at, locks_at, lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference,
+    picks, total_price, projected_score, confidence, body, receipt,
+    salts, signature, key_id
+)
+SELECT %(contest)b, %(accepted_at)b, %(locks_at)b, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
+       reference, picks::jsonb, total_price, projected_score, confidence, body, receipt, salts, signature, %(key_id)b
+FROM unnest(
+    %(lineup_ids)b::uuid[], %(agent_ids)b::uuid[], %(revisions)b::int[], %(idempotency_keys)b::text[],
+    %(models)b::text[], %(house)b::bool[], %(cohort)b::bool[], %(reference)b::bool[], %(picks)b::text[],
+    %(total_prices)b::int[], %(projected_scores)b::int[], %(confidences)b::float8[], %(bodies)b::text[],
+    %(receipts)b::text[], %(salts)b::bytea[], %(signatures)b::bytea[]
+) AS given (
+    lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference, picks, total_price,
+    projected_score, confidence, body, receipt, salts, signature
+)
+"""
 
-_OWN = (REVISIONS.c.contest == _THIS) & (REVISIONS.c.agent_id == bindparam("agent_id"))
+
+_DIALECT: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 @cache
-def _turn_by(now: ColumnElement[datetime]) -> Select[Any]:
-    return (
-        _STANDING.add_columns(
-            now.label("now"),
-            LINEUPS.c.lineup_id,
-            select(func.coalesce(func.max(REVISIONS.c.revision), 0)).where(_OWN).scalar_subquery().label("revisions"),
-            select(REVISIONS.c.revision)
-            .where(_OWN, REVISIONS.c.idempotency_key == bindparam("idempotency_key", type_=Text))
-            .scalar_subquery()
-            .label("replayed"),
-        )
-        .outerjoin_from(
-            CONTESTS, LINEUPS, (LINEUPS.c.contest == CONTESTS.c.contest) & (LINEUPS.c.agent_id == bindparam("agent_id"))
-        )
-        .where(CONTESTS.c.contest == _THIS)
-    )
-
-
-_ADD_REVISION = insert(REVISIONS).add_cte(
-    pg.insert(LINEUPS)
-    .values({column.name: bindparam(f"lineup_{column.name}") for column in LINEUPS.c})
-    .on_conflict_do_nothing()
-    .cte("lineup"),
-    insert(OUTBOX)
-    .values({name: bindparam(f"event_{name}") for name in ("event_id", "subject", "envelope")})
-    .cte("event"),
-)
+def _standing_by(now: ColumnElement[datetime]) -> str:
+    columns = ", ".join(column.name for column in _STANDING.selected_columns)
+    clock = now.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
+    return f"SELECT {clock}, {columns} FROM contests WHERE contest = %(contest)s"  # noqa: S608  (all of it is ours)
 
 
 class Store:
@@ -403,44 +430,76 @@ class Store:
 
     # lineups
 
-    async def submitter(self, key_hash: str, contest: str) -> Agent | None:
-        """The agent with this key, let in to submit to the contest: both hold until the transaction ends.
+    async def turn(
+        self, contest: str, key_hashes: Sequence[str], idempotency_keys: Sequence[str], clock: Clock
+    ) -> Turn:
+        """Let agents, named by the hashes of their keys, in to submit to a contest, and read what they must know.
 
-        The contest's lock is shared, so that the lock waits for the submission or the submission for it; the
-        agent's own in the contest is not, so that its revisions have one order. What the locks guard must be
-        read in a later statement than this one.
+        Until the transaction ends they share the contest's lock, so that the lock waits for them or they for it, and
+        each agent's own in the contest is theirs alone, so that its revisions have one order. The clock is read after
+        that.
         """
-        found = await self.connection.execute(_SUBMITTER, {"key_hash": key_hash, "contest": contest})
-        return next(map(_agent, found.mappings()), None)
-
-    async def turn(self, contest: str, agent_id: UUID, idempotency_key: str | None, clock: Clock) -> Turn | None:
-        """What a submission must know once :meth:`submitter` has let it in; None for an unknown contest."""
-        given = {"contest": contest, "agent_id": agent_id, "idempotency_key": idempotency_key}
-        found = await self.connection.execute(_turn_by(clock.sql), given)
-        row = found.mappings().one_or_none()
+        given = {"contest": contest, "key_hashes": list(set(key_hashes)), "idempotency_keys": list(idempotency_keys)}
+        connection = await driver(self.connection)
+        # Each statement has its own snapshot: what is read after the locks is as they guard it.
+        async with connection.pipeline():
+            await connection.execute(_SHARE, given)
+            await connection.execute(_ONE_AT_A_TIME, given)
+            standing = await connection.execute(_standing_by(clock.sql), given)
+            submitting = await connection.execute(_SUBMITTERS, given)
+            replayed = await connection.execute(_REPLAYED, given) if idempotency_keys else None
+        submitters = {
+            key_hash: Submitter(
+                Agent(agent_id, model, Marks(house=house, cohort=cohort, reference=reference)), lineup_id, revisions
+            )
+            for key_hash, agent_id, model, house, cohort, reference, lineup_id, revisions in await submitting.fetchall()
+        }
+        made = {(agent_id, key): number for agent_id, key, number in await replayed.fetchall()} if replayed else {}
+        row = await standing.fetchone()
         if row is None:
-            return None
-        standing = dict(row)
-        own = {name: standing.pop(name) for name in ("lineup_id", "revisions", "replayed")}
-        now: datetime = standing.pop("now")
-        return Turn(Contest(**standing), now.astimezone(UTC), **own)
+            return Turn(None, BEFORE_THE_FIRST_MOVE, submitters, made)
+        now, *columns = row
+        names = (column.name for column in _STANDING.selected_columns)
+        return Turn(Contest(**dict(zip(names, columns, strict=True))), now.astimezone(UTC), submitters, made)
 
     async def revision(self, lineup_id: UUID, number: int) -> Revision:
         """One revision, which exists."""
         wanted = select(REVISIONS).where(REVISIONS.c.lineup_id == lineup_id, REVISIONS.c.revision == number)
         return next(map(_revision, await self._mappings(wanted)))
 
-    async def add_revision(self, revision: Revision, submitted: LineupSubmitted) -> None:
-        """Store a revision, its lineup where it is the first, and the event that tells of it.
+    async def add_revisions(self, revisions: Sequence[Revision], submitted: Sequence[Recorded]) -> None:
+        """Store revisions of one contest, the lineups of which they are the first, and the events that tell of them.
 
-        Nothing ever changes a revision: the database itself refuses.
+        All were accepted at one instant and signed with one key. Nothing ever changes a revision: the database itself
+        refuses.
         """
-        (event,) = outbox_rows([(submitted, revision.revision)])
-        values = {name: getattr(revision, name) for name in Revision.__slots__ if name != "marks"}
-        values |= revision.marks.model_dump()
-        values |= {f"lineup_{column.name}": values[column.name] for column in LINEUPS.c}
-        values |= {f"event_{name}": value for name, value in event.items()}
-        await self.connection.execute(_ADD_REVISION, values)
+        first = revisions[0]
+        given = {
+            "contest": first.contest,
+            "accepted_at": first.accepted_at,
+            "locks_at": first.locks_at,
+            "lineup_ids": [one.lineup_id for one in revisions],
+            "agent_ids": [one.agent_id for one in revisions],
+            "revisions": [one.revision for one in revisions],
+            "idempotency_keys": [one.idempotency_key for one in revisions],
+            "models": [one.model for one in revisions],
+            "house": [one.marks.house for one in revisions],
+            "cohort": [one.marks.cohort for one in revisions],
+            "reference": [one.marks.reference for one in revisions],
+            "picks": [to_json(one.picks).decode() for one in revisions],
+            "total_prices": [one.total_price for one in revisions],
+            "projected_scores": [one.projected_score for one in revisions],
+            "confidences": [one.confidence for one in revisions],
+            "bodies": [one.body for one in revisions],
+            "receipts": [one.receipt for one in revisions],
+            "salts": [one.salts for one in revisions],
+            "signatures": [one.signature for one in revisions],
+            "key_id": first.key_id,
+        }
+        connection = await driver(self.connection)
+        async with connection.pipeline():
+            await connection.execute(_ADD_REVISIONS, given)
+            await record(connection, submitted)
 
     async def revisions(self, contest: str, agent_id: UUID) -> list[Revision]:
         """An agent's revisions in a contest, in order."""

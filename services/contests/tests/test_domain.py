@@ -335,7 +335,7 @@ def tampered(draw: st.DrawFn) -> bytes:
 @given(tampered())
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_quick_judgement_and_the_full_one_agree(sent: bytes) -> None:
-    quick = judge()._at_once(sent)
+    quick = judge().at_once(sent)
     found = violations(sent)
     assert (quick is None) or not found
     assert quick is None or quick == _Inquest(judge()).hear(sent)

@@ -1,0 +1,232 @@
+"""Submissions, taken in groups: one transaction for all that wait, and each answered only after its own row is durable.
+
+The rush before a lock is what the system exists for. A group lets its agents in under the contest's shared lock, reads
+the clock once, judges every body by the contest as it is under that lock, and stores what is sound with the events
+that tell of it. What is not sound is judged at length afterwards, when nothing is held.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+from common import events as ev
+from common.commitment import Signer, salts_by_pointer
+from common.grouped import Bounds, Grouped
+from common.logs import correlation_id
+from common.outbox import Recorded, recorded
+from common.problems import IdempotencyKeyReused
+from common.service import Runtime
+from contests import commands, receipts
+from contests.domain import Judge, Lineup, LineupRefused, canonical
+from contests.problems import ContestLocked, ContestUnknown, ModelReserved
+from contests.store import Contest, Revision, Store, Submitter, Turn
+
+_BOUNDS = Bounds(largest=64, abreast=2, room=64 << 20, patience=5)
+"""``room`` is in bytes of bodies: some ten thousand usual lineups, or 128 of the longest."""
+
+_OVERHEAD = 4096
+"""Bytes that a waiting submission takes beside its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A body to be judged and stored as the next revision of whose key it came with.
+
+    ``sound`` is its lineup where it had to be judged at length, with the judge that did.
+    """
+
+    contest: str
+    key_hash: str
+    body: bytes
+    idempotency_key: str | None
+    correlation: str
+    sound: tuple[Judge, Lineup] | None = None
+
+
+class _UnknownKey(Exception):
+    """No agent is known here by this key; its events may be under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubtful(Exception):
+    """The body is not sound at first sight: to be judged at length."""
+
+    judge: Judge
+
+
+async def submit(
+    runtime: Runtime, contest_id: str, key: str, body: bytes, idempotency_key: str | None = None
+) -> Revision:
+    """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
+
+    Durable once it returns. Raises ``Unauthorized``, ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``,
+    ``ModelReserved``, ``IdempotencyKeyReused``, and ``Unavailable`` where the database does not answer in time, too
+    much waits, or the key is unknown here and the registry does not answer.
+    """
+    key_hash = commands.hash_of(key)
+    group: Grouped[Submission, Revision] | None = runtime.state.get("intake")
+    if group is None:
+        group = runtime.state["intake"] = Grouped(_Intake(runtime).take, _BOUNDS)
+    sound: tuple[Judge, Lineup] | None = None
+    asked = False
+    while True:
+        submission = Submission(contest_id, key_hash, body, idempotency_key, correlation_id(), sound)
+        try:
+            return await group(submission, len(body) + _OVERHEAD)
+        except _UnknownKey:
+            if asked:
+                raise commands.unknown_key() from None
+            await commands.ask_the_registry(runtime, key_hash)
+            asked = True
+        except _Doubtful as doubt:
+            # Again only where the contest has changed in between, or where the second look finds it sound.
+            judge = doubt.judge
+            try:
+                sound = judge, judge(body)
+            except LineupRefused as refusal:
+                raise commands.invalid(refusal) from None
+
+
+class _Intake:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def take(self, submissions: Sequence[Submission]) -> list[Revision | Exception]:
+        """The outcome of each submission, in order. Nearly always all are for one contest."""
+        outcomes: dict[int, Revision | Exception] = {}
+        by_contest: dict[str, list[int]] = {}
+        for place, submission in enumerate(submissions):
+            by_contest.setdefault(submission.contest, []).append(place)
+        for contest_id, places in by_contest.items():
+            taken = await self._take(contest_id, [submissions[place] for place in places])
+            outcomes |= zip(places, taken, strict=True)
+        return [outcomes[place] for place in range(len(submissions))]
+
+    async def _take(self, contest_id: str, submissions: Sequence[Submission]) -> list[Revision | Exception]:
+        keys = [submission.key_hash for submission in submissions]
+        retried = [s.idempotency_key for s in submissions if s.idempotency_key is not None]
+        async with self._runtime.database.transaction() as connection:
+            store = Store(connection)
+            turn = await store.turn(commands.wellformed(contest_id), keys, retried, self._runtime.clock)
+            try:
+                contest = await commands.public_contest(store, contest_id) if turn.contest is None else turn.contest
+                judge = await commands.judge_of(self._runtime, store, contest_id, contest.version)
+            except ContestUnknown as unknown:
+                return [unknown if s.key_hash in turn.submitters else _UnknownKey() for s in submissions]
+            group = _Group(contest, judge, turn, commands.keyring(self._runtime).signer)
+            outcomes = [await group.take(store, submission) for submission in submissions]
+            if group.accepted:
+                await store.add_revisions(group.accepted, group.submitted)
+        return outcomes
+
+
+@dataclass(slots=True)
+class _Group:
+    """What becomes of a group's submissions to one contest, one after the other in the order in which they came."""
+
+    contest: Contest
+    judge: Judge
+    turn: Turn
+    signer: Signer
+    accepted: list[Revision] = field(default_factory=list)
+    submitted: list[Recorded] = field(default_factory=list)
+
+    async def take(self, store: Store, submission: Submission) -> Revision | Exception:
+        submitter = self.turn.submitters.get(submission.key_hash)
+        if submitter is None:
+            return _UnknownKey()
+        agent = submitter.agent
+        replayed = None
+        if submission.idempotency_key is not None:
+            replayed = self.turn.replayed.get((agent.agent_id, submission.idempotency_key))
+        is_locked = self.contest.is_locked(self.turn.now)
+        lineup = self._sound(submission)
+        if lineup is None:
+            return commands.locked(self.contest) if is_locked and replayed is None else _Doubtful(self.judge)
+        body = canonical(lineup.body)
+        if replayed is not None and submitter.lineup_id is not None:
+            return _first_answer(await self._revision(store, submitter.lineup_id, replayed), body)
+        try:
+            if is_locked:
+                raise commands.locked(self.contest)
+            commands.may_state_its_model(agent)
+        except (ContestLocked, ModelReserved) as refusal:
+            return refusal
+        return self._accept(submission, submitter, lineup, body)
+
+    def _sound(self, submission: Submission) -> Lineup | None:
+        if submission.sound and submission.sound[0] is self.judge:
+            return submission.sound[1]
+        return self.judge.at_once(submission.body)
+
+    async def _revision(self, store: Store, lineup_id: UUID, number: int) -> Revision:
+        """A revision that exists, or will with this group."""
+        for revision in self.accepted:
+            if (revision.lineup_id, revision.revision) == (lineup_id, number):
+                return revision
+        return await store.revision(lineup_id, number)
+
+    def _accept(self, submission: Submission, submitter: Submitter, lineup: Lineup, body: bytes) -> Revision:
+        agent, contest, now = submitter.agent, self.contest, self.turn.now
+        submitter.lineup_id = submitter.lineup_id or uuid4()
+        submitter.revisions += 1
+        receipt = receipts.issue(
+            self.signer,
+            agent=agent.agent_id,
+            contest=contest.contest,
+            revision=submitter.revisions,
+            model=agent.model,
+            accepted_at=now,
+            body=body,
+            picks=len(lineup.picks),
+        )
+        revision = Revision(
+            lineup_id=submitter.lineup_id,
+            revision=submitter.revisions,
+            contest=contest.contest,
+            agent_id=agent.agent_id,
+            idempotency_key=submission.idempotency_key,
+            accepted_at=now,
+            locks_at=contest.locks_at,
+            model=agent.model,
+            marks=agent.marks,
+            picks=[pick._asdict() for pick in lineup.picks],
+            total_price=lineup.total_price,
+            projected_score=lineup.projected_score,
+            confidence=lineup.confidence,
+            body=body.decode(),
+            receipt=receipt.receipt,
+            salts=receipt.salts,
+            signature=receipt.signature,
+            key_id=receipt.key_id,
+        )
+        self.accepted.append(revision)
+        self.submitted.append(_submitted(revision, lineup, submission.correlation))
+        if submission.idempotency_key is not None:
+            self.turn.replayed[agent.agent_id, submission.idempotency_key] = revision.revision
+        return revision
+
+
+def _submitted(revision: Revision, lineup: Lineup, correlation: str) -> Recorded:
+    """``LineupSubmitted`` of a revision, as plain values: building the model costs more than all else of an event."""
+    salts = salts_by_pointer(revision.salts, len(lineup.picks))
+    data = {
+        "contest": revision.contest,
+        "lineup_id": revision.lineup_id,
+        "agent_id": revision.agent_id,
+        "revision": revision.revision,
+        "accepted_at": revision.accepted_at,
+        "locks_at": revision.locks_at,
+        "words": [{"pointer": pointer, "text": text, "salt": salts[pointer]} for pointer, text in lineup.words],
+    }
+    about = f"lineup/{revision.lineup_id}"
+    return recorded(ev.LineupSubmitted, about, data, revision.revision, correlation=correlation)
+
+
+def _first_answer(before: Revision, body: bytes) -> Revision | IdempotencyKeyReused:
+    if before.body != body.decode():
+        return IdempotencyKeyReused(
+            f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
+            "Send a new key with each new lineup."
+        )
+    return before

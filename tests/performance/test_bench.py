@@ -1,0 +1,104 @@
+"""That the measurements work: one second with few clients, and nothing said about how fast anything was."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedded.process import free_port
+
+HERE = Path(__file__).resolve().parent
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(HERE / "bench.py"), *arguments], capture_output=True, text=True)
+
+
+def test_intake_is_measured_beside_its_peers_and_every_answer_is_a_201() -> None:
+    done = bench("intake", "--rounds", "1", "--seconds", "0.5", "--clients", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    found = json.loads(done.stdout)
+    assert found["name"] == "intake"
+    assert {"cpus", "processor", "python"} <= found["machine"].keys()
+    assert found["load"]["clients"] == 4
+    assert 2_500 < found["load"]["request_bytes"] < 4_000
+    servers = {"ours", "ours_two", "textbook", "bare"}
+    assert found["measured"].keys() == found["seconds"].keys() == servers
+    (of_round,) = found["rounds"]
+    assert of_round.keys() == servers | {"canned"}
+    for figures in of_round.values():
+        # The generator ends with an error at any other answer than a 201.
+        assert figures["answers"] >= 2
+        assert 0 < figures["p50"] <= figures["p99"]
+    for peer in ("textbook", "bare"):
+        ratio = of_round["ours"]["rate"] / of_round[peer]["rate"]
+        assert found["ratios"][peer] == pytest.approx(ratio, rel=0.001)
+        assert found["seconds"][peer] == pytest.approx(1 / of_round[peer]["rate"], rel=0.001)
+    assert found["generator"]["ceiling"] > 0
+
+
+def test_what_cannot_be_measured_is_named_with_what_can() -> None:
+    for name, why in (("week", "is not measured yet"), ("speed", "is nothing that can be measured")):
+        done = bench(name, "--json")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"run bench: '{name}' {why}; there is: intake" in done.stderr
+    assert "intake: lineups taken" in " ".join(bench("--help").stdout.split())
+
+
+@pytest.mark.parametrize("peer", ["bare", "canned"])
+async def test_the_generator_counts_answers_and_ends_at_any_but_a_201(peer: str) -> None:
+    port = free_port()
+    serving = {
+        "bare": ["-m", "uvicorn", "peers.bare:app", "--app-dir", str(HERE), "--port", str(port), "--loop", "uvloop"],
+        "canned": [str(HERE / "peers/canned.py"), str(port)],
+    }[peer]
+    server = await asyncio.create_subprocess_exec(sys.executable, *serving)
+    try:
+        for _ in range(200):
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                break
+        sound = {"picks": [], "thesis": "x", "projected_score": 1.0, "confidence": 0.5}
+        status, figures, said = await generate(port, sound)
+        assert status == 0, said
+        assert figures["answers"] > 1
+        assert figures["rate"] == pytest.approx(figures["answers"] / figures["seconds"])
+        status, _, said = await generate(port, sound | {"confidence": 2})
+        if peer == "bare":
+            assert status == 1
+            assert "not a 201: HTTP/1.1 422" in said
+        else:
+            assert status == 0, "it reads nothing"
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+async def generate(port: int, body: dict[str, Any]) -> tuple[int | None, Any, str]:
+    content = json.dumps(body).encode()
+    head = f"POST / HTTP/1.1\r\nHost: load\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+    requests = [base64.b64encode(head + content).decode()] * 3
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(HERE / "generator.py"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    todo = {"ports": [port], "requests": requests, "warm": 0.1, "seconds": 0.3}
+    out, said = await child.communicate(json.dumps(todo).encode())
+    return child.returncode, json.loads(out) if out else None, said.decode()
