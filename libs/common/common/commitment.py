@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -29,7 +29,8 @@ KEY_BYTES = 32
 
 RECEIPT_KIND = "mafl-receipt-1"
 ROOT_KIND = "mafl-root-1"
-"""What the two signed statements say that they are, so that one can never pass for the other."""
+KEYS_KIND = "mafl-keys-1"
+"""What the signed statements say that they are, so that none can ever pass for another."""
 
 PICKS = ""
 """The pointer of the leaf that holds picks and numbers: the whole of a lineup, less its texts."""
@@ -85,13 +86,23 @@ class Entry:
     model: str
     accepted_at: datetime
 
-    def leaf(self, pointer: str, value: bytes, salt: bytes) -> bytes:
-        """The data of one leaf in canonical JSON; ``value`` is in it already."""
-        return (
+    def leaves(self, values: Mapping[str, bytes], salts: bytes) -> list[bytes]:
+        """The data of leaves in canonical JSON, in the order of ``values``: by pointer, in canonical JSON already.
+
+        ``salts`` stand in the same order, one after the other.
+        """
+        before = (
             f'{{"accepted_at":"{instant(self.accepted_at)}","agent":"{self.agent}",'
-            f'"contest":{json_string(self.contest)},"model":{json_string(self.model)},'
-            f'"pointer":{json_string(pointer)},"revision":{self.revision},"salt":"{salt.hex()}","value":'
-        ).encode() + b"%b}" % value
+            f'"contest":{json_string(self.contest)},"model":{json_string(self.model)},"pointer":'
+        ).encode()
+        if len(salts) != SALT_BYTES * len(values):
+            raise ValueError(f"{len(salts)} bytes are not {len(values)} salts of {SALT_BYTES}")
+        given = salts.hex().encode()
+        return [
+            b'%b%b,"revision":%d,"salt":"%b","value":%b}'
+            % (before, json_string(pointer).encode(), self.revision, given[at : at + 64], value)
+            for at, (pointer, value) in zip(range(0, len(given), 64), values.items(), strict=True)
+        ]
 
 
 # --- the tree of RFC 9162, section 2.1 --------------------------------------------------------------
@@ -118,6 +129,11 @@ class Tree:
             pairs = len(level) // (2 * HASH_BYTES)
             nodes = [hashlib.sha256(b"\x01" + level[at * 64 : at * 64 + 64]).digest() for at in range(pairs)]
             self._levels.append(b"".join(nodes) + level[pairs * 64 :])
+
+    @property
+    def hashes(self) -> bytes:
+        """The leaf hashes that it was made of."""
+        return self._levels[0]
 
     @property
     def root(self) -> bytes:
@@ -206,6 +222,11 @@ def root_statement(*, contest: str, locked_at: str, entries: int, leaves: int, r
     """What the signature of a contest's root is over, in canonical JSON."""
     statement = {"contest": contest, "entries": entries, "leaves": leaves, "locked_at": locked_at, "root": root}
     return canonical_json(statement | {"kind": ROOT_KIND})
+
+
+def keys_statement(keys: Sequence[Mapping[str, Any]]) -> bytes:
+    """What the signature of the published keys is over, in canonical JSON."""
+    return canonical_json({"kind": KEYS_KIND, "keys": list(keys)})
 
 
 def key_id(public_key: bytes) -> str:

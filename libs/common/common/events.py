@@ -259,7 +259,11 @@ class ContestRescheduled(Event):
 
 
 class ContestLocked(Event):
-    """The lock: no lineup is taken from ``locked_at`` on; ``entries`` final revisions follow, one event each."""
+    """The lock: no lineup is taken from ``locked_at`` on; ``entries`` final revisions follow, one event each.
+
+    ``root`` is that of the Merkle tree over their ``leaves``, ``signature`` the operator's over the statement of it
+    (docs/commitments.md), both in hexadecimal digits.
+    """
 
     name: ClassVar[str] = "contest.locked"
     owner: ClassVar[str] = "contests"
@@ -268,6 +272,10 @@ class ContestLocked(Event):
     contest: str
     locked_at: Instant
     entries: int
+    root: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    leaves: int | None = None
+    signature: Annotated[str, Field(pattern="^[0-9a-f]{128}$")] | None = None
+    key_id: str | None = None
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"
@@ -283,7 +291,11 @@ class LockedPick(Part):
 
 
 class LineupLocked(Event):
-    """A final revision, frozen: picks and numbers, no words. Model and marks are those at submission."""
+    """A final revision, frozen: picks and numbers, no words. Model and marks are those at submission.
+
+    ``picks`` stand in the order of the submitted body. ``salt`` opens the leaf of picks and numbers in the
+    contest's commitment.
+    """
 
     name: ClassVar[str] = "lineup.locked"
     owner: ClassVar[str] = "contests"
@@ -300,6 +312,7 @@ class LineupLocked(Event):
     total_price: int
     projected_score: int
     confidence: float
+    salt: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
     def aggregate(self) -> str:
         return f"lineup/{self.lineup_id}"

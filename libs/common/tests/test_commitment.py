@@ -184,18 +184,25 @@ def test_what_is_no_number_in_json_is_refused(number: float) -> None:
 @pytest.mark.rule("C10")
 @given(ENTRIES, TEXT, TEXT, st.binary(min_size=32, max_size=32))
 def test_a_leaf_is_the_canonical_json_of_its_members(entry: Entry, pointer: str, text: str, salt: bytes) -> None:
-    assert entry.leaf(pointer, rfc8785.dumps(text), salt) == rfc8785.dumps(
-        {
-            "agent": str(entry.agent),
-            "contest": entry.contest,
-            "revision": entry.revision,
-            "model": entry.model,
-            "accepted_at": entry.accepted_at.isoformat().replace("+00:00", "Z"),
-            "pointer": pointer,
-            "value": text,
-            "salt": salt.hex(),
-        }
-    )
+    values = {pointer: text, "/other": text + "!"}
+    salts = salt + salt[::-1]
+    assert entry.leaves({name: rfc8785.dumps(value) for name, value in values.items()}, salts) == [
+        rfc8785.dumps(
+            {
+                "agent": str(entry.agent),
+                "contest": entry.contest,
+                "revision": entry.revision,
+                "model": entry.model,
+                "accepted_at": entry.accepted_at.isoformat().replace("+00:00", "Z"),
+                "pointer": name,
+                "value": value,
+                "salt": salts[32 * at : 32 * at + 32].hex(),
+            }
+        )
+        for at, (name, value) in enumerate(values.items())
+    ]
+    with pytest.raises(ValueError, match="64 bytes are not 1 salts"):
+        entry.leaves({pointer: b"1"}, salts)
 
 
 @pytest.mark.rule("C10")
@@ -317,4 +324,5 @@ def test_a_key_is_read_in_pem_and_as_a_seed_and_nothing_else_is_taken_for_one() 
 def test_an_entry_says_its_instant_in_utc() -> None:
     zoned = datetime(2017, 10, 1, 13, tzinfo=UTC) + timedelta(microseconds=5)
     entry = Entry(UUID(int=1), "2017-W04", 1, "m", zoned)
-    assert b'"accepted_at":"2017-10-01T13:00:00.000005Z"' in entry.leaf("", b"1", b"")
+    (leaf,) = entry.leaves({"": b"1"}, b"\x07" * 32)
+    assert b'"accepted_at":"2017-10-01T13:00:00.000005Z"' in leaf

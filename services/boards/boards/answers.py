@@ -130,10 +130,23 @@ class Text(_Shape):
 class Pick(ScoredPlayer):
     """A pick with its confidence and words."""
 
+    index: int
+    """Its place in the submitted body, from 0: what JSON pointers go by."""
     slot: str
     confidence: float
     rationale: Text
     main_factor: Text
+
+
+class Opening(_Shape):
+    """What opens the leaves of a lineup in its contest's commitment (docs/commitments.md)."""
+
+    agent: str
+    model: str
+    """The label as the agent wrote it, which may count on the row of another one."""
+    accepted_at: str
+    salts: dict[str, str]
+    """By JSON pointer into the submitted body, the empty one for picks and numbers; of texts that are shown alone."""
 
 
 class Lineup(_Shape):
@@ -148,6 +161,8 @@ class Lineup(_Shape):
     confidence: float
     points: int | None
     thesis: Text
+    opening: Opening | None
+    """Null while the label of the model, which each leaf holds, is withheld."""
     picks: list[Pick]
 
 

@@ -133,8 +133,10 @@ def lineups_document(found: Results) -> dict[str, Any]:
                 "confidence": lineup.confidence,
                 "points": lineup.points,
                 "thesis": text_document(lineup.thesis),
+                "opening": _opening(lineup),
                 "picks": [
                     {
+                        "index": pick.index,
                         "slot": pick.slot,
                         **_player(pick.player),
                         "price": pick.price,
@@ -148,6 +150,18 @@ def lineups_document(found: Results) -> dict[str, Any]:
             }
             for lineup in found.lineups
         ],
+    }
+
+
+def _opening(lineup: Lineup) -> dict[str, Any] | None:
+    opening = lineup.opening
+    if opening is None:
+        return None
+    return {
+        "agent": str(opening.agent_id),
+        "model": opening.model,
+        "accepted_at": instant(opening.accepted_at),
+        "salts": dict(opening.salts),
     }
 
 

@@ -117,9 +117,13 @@ class Labels:
         ``reference`` is whether those results bear the mark; without it nobody is shown as a reference strategy.
         """
         model = self.canonical.get(model, model)
+        return model_shown(model, cleared=self.as_written(model, reference=reference))
+
+    def as_written(self, model: str, *, reference: bool) -> bool:
+        """Whether a label itself may be shown, whatever row it counts on."""
         known = model in self.cleared or model in self.catalogued
         posing = normalised(model).casefold().startswith(STRATEGY_PREFIX) and not reference
-        return model_shown(model, cleared=known and model not in self.flagged and not posing)
+        return known and model not in self.flagged and not posing
 
 
 def _neutral(of: bytes) -> str:

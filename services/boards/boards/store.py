@@ -137,6 +137,9 @@ LINEUPS = Table(
     Column("total_price", BigInteger, nullable=False),
     Column("projected_score", BigInteger, nullable=False),
     Column("confidence", Float(53), nullable=False),
+    # What opens the lineup's leaves in its contest's commitment; none of what locked before there were any.
+    _instant("accepted_at", nullable=True),
+    Column("salt", Text),
 )
 WORDS = Table(
     "words",
@@ -148,6 +151,7 @@ WORDS = Table(
     Column("barred_version", BigInteger, nullable=False),
     Column("text_version", BigInteger, nullable=False),
     Column("text", Text),
+    Column("salt", Text),
 )
 PROVISIONAL = Table(
     "provisional",
@@ -371,6 +375,8 @@ class Store:
             "total_price": event.total_price,
             "projected_score": event.projected_score,
             "confidence": event.confidence,
+            "accepted_at": event.accepted_at,
+            "salt": event.salt,
         }
         await self._connection.execute(_PUT_LINEUP, values)
 
@@ -385,6 +391,7 @@ class Store:
                 "barred_version": version if field.state is not ev.State.CLEARED else 0,
                 "text_version": 0,
                 "text": None,
+                "salt": None,
             }
             for field in event.fields
         ]
@@ -401,6 +408,7 @@ class Store:
                 "barred_version": 0,
                 "text_version": version,
                 "text": words.text,
+                "salt": words.salt,
             }
             for words in event.words
         ]
@@ -417,10 +425,7 @@ class Store:
         statement = insert(WORDS).values(rows)
         new = statement.excluded
         barred = func.greatest(WORDS.c.barred_version, new.barred_version)
-        newest = case(
-            (new.text_version > WORDS.c.text_version, new.text),
-            else_=WORDS.c.text,
-        )
+        newer = new.text_version > WORDS.c.text_version
         text_version = func.greatest(WORDS.c.text_version, new.text_version)
         await self._connection.execute(
             statement.on_conflict_do_update(
@@ -430,7 +435,10 @@ class Store:
                     "state_version": func.greatest(WORDS.c.state_version, new.state_version),
                     "barred_version": barred,
                     "text_version": text_version,
-                    "text": case((text_version > barred, newest), else_=null()),
+                    **{
+                        name: case((text_version > barred, case((newer, new[name]), else_=WORDS.c[name])), else_=null())
+                        for name in ("text", "salt")
+                    },
                 },
             )
         )
@@ -728,20 +736,20 @@ class Store:
         """The locked lineups of a contest, each with its result under the version shown (else ``None``)."""
         return (await self._connection.execute(_lineups().where(LINEUPS.c.contest == contest))).all()
 
-    async def words(self, contest: str) -> dict[UUID, dict[str, tuple[str, str | None]]]:
-        """State and text of each text field of the lineups of agents who are claimed now, by lineup and pointer.
+    async def words(self, contest: str) -> dict[UUID, dict[str, Record]]:
+        """State, text and salt of each text field of the lineups of agents who are claimed now, by lineup and pointer.
 
         The words of unclaimed agents do not leave the database.
         """
         statement = (
-            select(WORDS.c.lineup_id, WORDS.c.pointer, WORDS.c.state, WORDS.c.text)
+            select(WORDS.c.lineup_id, WORDS.c.pointer, WORDS.c.state, WORDS.c.text, WORDS.c.salt)
             .join(LINEUPS, LINEUPS.c.lineup_id == WORDS.c.lineup_id)
             .join(AGENTS, AGENTS.c.agent_id == LINEUPS.c.agent_id)
             .where(LINEUPS.c.contest == contest, AGENTS.c.claimed)
         )
-        found: dict[UUID, dict[str, tuple[str, str | None]]] = {}
+        found: dict[UUID, dict[str, Record]] = {}
         for row in await self._connection.execute(statement):
-            found.setdefault(row.lineup_id, {})[row.pointer] = (row.state, row.text)
+            found.setdefault(row.lineup_id, {})[row.pointer] = row
         return found
 
     async def cards_of(self, contest: str) -> dict[UUID, AgentCard]:

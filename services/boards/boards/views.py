@@ -154,9 +154,23 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """A pick with its words."""
+class Opening:
+    """What opens the leaves of a lineup in its contest's commitment, of all that is shown of it.
 
+    ``model`` is the label as the agent wrote it; ``salts`` are by JSON pointer into the submitted body.
+    """
+
+    agent_id: UUID
+    model: str
+    accepted_at: datetime
+    salts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A pick with its words; ``index`` is its place in the submitted body."""
+
+    index: int
     slot: str
     player: Player
     price: int
@@ -179,6 +193,7 @@ class Lineup:
     confidence: float
     thesis: Text
     picks: tuple[Pick, ...]
+    opening: Opening | None
     rank: int | None
     points: int | None
     share: int | None
@@ -509,10 +524,15 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     labels = await store.labels()
     unranked = [
         replace(
-            _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order),
+            made,
             model=labels.shown(lineup.model, reference=lineup.reference),
+            # Each leaf holds the label as it was written: where that may not be shown, nothing can be opened.
+            opening=made.opening if labels.as_written(lineup.model, reference=lineup.reference) else None,
         )
         for lineup in await store.lineups(name)
+        for made in [
+            _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order)
+        ]
     ]
     return Results(
         contest=contest,
@@ -569,15 +589,20 @@ def _lineup(
     row: Record,
     players: Mapping[str, Player],
     card: AgentCard | None,
-    words: Mapping[str, tuple[str, str | None]],
+    words: Mapping[str, Record],
     provisional: Mapping[str, int],
     order: Mapping[str, int],
 ) -> Lineup:
     agent_card = card or AgentCard(row.agent_id)
 
+    salts: dict[str, str] = {"": row.salt}
+
     def text(pointer: str) -> Text:
-        state, released = words.get(pointer, (None, None))
+        known = words.get(pointer)
+        state, released = (known.state, known.text) if known is not None else (None, None)
         reason = withheld(agent_card, state, arrived=released is not None)
+        if reason is None and known is not None and known.salt is not None:
+            salts[pointer] = known.salt
         return Text(released if reason is None else None, reason)
 
     by_slot = {pick["slot"]: pick["points"] for pick in row.settled_picks or ()}
@@ -585,6 +610,7 @@ def _lineup(
     def pick(index: int, picked: Mapping[str, Any]) -> Pick:
         player = _player(players, picked["player_id"])
         return Pick(
+            index=index,
             slot=picked["slot"],
             player=player,
             price=picked["price"],
@@ -609,6 +635,7 @@ def _lineup(
                 key=lambda made: order.get(made.slot, len(order)),
             )
         ),
+        opening=Opening(row.agent_id, row.model, row.accepted_at, salts) if row.salt is not None else None,
         rank=None,
         points=row.points if row.points is not None else provisional.get(str(row.lineup_id)),
         share=row.share,

@@ -19,6 +19,7 @@ from contests.problems import (
     ClockBackwards,
     ContestExists,
     ContestLocked,
+    ContestNotLocked,
     ContestUnknown,
     FileMalformed,
     GameUnknown,
@@ -183,6 +184,63 @@ class Pool(Shape):
     players: list[Player]
 
 
+class Key(Shape):
+    """A public key that receipts and roots are or were signed with."""
+
+    model_config = _example(
+        key_id="8a88e3dd7409f195",
+        algorithm="Ed25519",
+        public_key="3d" * 32,
+        retired_at="2026-10-01T00:00:00Z",
+    )
+
+    key_id: KeyId
+    algorithm: Literal["Ed25519"]
+    public_key: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """32 bytes, in hexadecimal digits."""
+    retired_at: Time | None
+    """When it signed for the last time; null for the one in use."""
+
+
+class Keys(Shape):
+    """All keys, the one in use first, and its signature over the canonical JSON of `{"keys", "kind"}`."""
+
+    kind: Literal["mafl-keys-1"]
+    keys: list[Key]
+    key_id: KeyId
+    signature: Signature
+
+
+class Commitment(Shape):
+    """What a contest committed to at its lock, in canonical JSON (RFC 8785).
+
+    The signature is over the canonical JSON of all members but `key_id` and itself.
+    """
+
+    model_config = _example(
+        kind="mafl-root-1",
+        contest="2017-W04",
+        locked_at="2017-10-01T17:00:00Z",
+        entries=24,
+        leaves=480,
+        root="aa" * 32,
+        key_id="8a88e3dd7409f195",
+        signature="0b" * 64,
+    )
+
+    kind: Literal["mafl-root-1"]
+    contest: str
+    locked_at: Time
+    entries: int
+    """Final revisions."""
+    leaves: int
+    """For each of them one for its picks and numbers, and one for each of its texts."""
+    root: Sha256
+    """Of the tree of RFC 9162 over the leaves, in the order of agent, revision and pointer."""
+    key_id: KeyId
+    signature: Signature
+
+
 # --- for an agent -------------------------------------------------------------------------------
 
 
@@ -239,6 +297,38 @@ class OwnRevisions(Shape):
 
     contest: str
     revisions: list[OwnRevision]
+
+
+class LeafData(Shape):
+    """The data of a leaf; its canonical JSON after one zero byte is what is hashed."""
+
+    accepted_at: Time
+    agent: Id
+    contest: str
+    model: str
+    pointer: str
+    """Into the body; the empty one is of the leaf that holds picks and numbers."""
+    revision: int
+    salt: Salt
+    value: Any
+    """The text; of the empty pointer `{picks: [{slot, player_id, price, confidence}], projected_score, confidence,
+    total_price}`, the projected score in hundredths."""
+
+
+class ProvenLeaf(Shape):
+    """A leaf of the agent's own final revision, and what leads from it to the root."""
+
+    index: int
+    path: list[Sha256]
+    """RFC 9162, 2.1.3: the hashes beside the leaf and its ancestors, from below."""
+    data: LeafData
+
+
+class Proof(Shape):
+    """That the agent's final revision is in what its contest committed to, in canonical JSON."""
+
+    commitment: Commitment
+    leaves: list[ProvenLeaf]
 
 
 # --- for the operator ---------------------------------------------------------------------------
@@ -503,6 +593,7 @@ _SHAPES: dict[type[problems.Problem], type[BaseModel]] = {
     GameUnknown: WithKnown,
     LineupInvalid: WithViolations,
     ContestLocked: WithLock,
+    ContestNotLocked: WithLock,
     ModelReserved: WithModel,
     NotYet: WithTimes,
     ContestExists: WithContest,

@@ -1,5 +1,6 @@
 """The routes of contests: thin, each one a command and a document."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -10,20 +11,22 @@ from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from common.answers import inlined
-from common.canonical import instant
+from common.canonical import canonical_json, instant
 from common.limits import RateLimited, countable, keep, limited, limits_of
 from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unauthorized, Unavailable
 from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, credentials, read_body, read_files
 from common.requests import idempotency_key as idempotency_key_of
 from common.service import Connection, Runtime, RuntimeOf, operator_only, runtime_of
-from contests import answers, commands, documents, guide, intake, rulesets
+from contests import answers, commands, commitments, documents, guide, intake, rulesets
 from contests.answers import ANY_REFUSAL, refusals
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
+    CommitmentMissing,
     ContestExists,
     ContestLocked,
+    ContestNotLocked,
     ContestUnknown,
     FileMalformed,
     GameUnknown,
@@ -45,6 +48,7 @@ operator = APIRouter(
 
 _PRIVATE = {"Cache-Control": "no-store"}
 _REVALIDATED = {"Cache-Control": "no-cache"}
+_FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 _MOST_POOLS = 64
 
@@ -62,6 +66,7 @@ _LINEUP: dict[str, Any] = {
 """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
 
 _AS_AGENT = (Unauthorized, ContestUnknown, Unavailable)
+_COMMITTED = (ContestUnknown, CommitmentMissing, ContestNotLocked, Unavailable)
 _JUDGED = (*_AS_AGENT, ContestLocked, ModelReserved, LineupInvalid, TooLarge, RateLimited)
 
 
@@ -99,6 +104,11 @@ async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONRespon
     return JSONResponse(documents.whole(contest, judge.ruleset, judge.games, now), headers=_REVALIDATED)
 
 
+def _names(if_none_match: str, etag: str) -> bool:
+    known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    return etag in known or "*" in known
+
+
 @router.get(
     "/api/v1/contests/{contest_id}/pool",
     dependencies=[limited("pool-reads")],
@@ -129,10 +139,51 @@ async def pool(
         kept[name] = documents.pool(contest.contest, judge.games, list(judge.players.values()), as_csv=wanted == "csv")
     shown = kept[name]
     headers = {**_REVALIDATED, "ETag": shown.etag}
-    known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
-    if shown.etag in known or "*" in known:
+    if _names(if_none_match, shown.etag):
         return Response(status_code=304, headers=headers)
     return Response(shown.content, media_type=shown.media_type, headers=headers)
+
+
+@router.get(
+    "/api/v1/contests/{contest_id}/commitment",
+    response_model=answers.Commitment,
+    responses=refusals(*_COMMITTED),
+)
+async def commitment(contest_id: str, connection: Connection, runtime: RuntimeOf) -> Response:
+    """What a contest committed to at its lock: the signed root over its final revisions."""
+    made = await commands.commitment(runtime, Store(connection), contest_id)
+    return Response(canonical_json(commitments.document(made)), media_type="application/json", headers=_FOR_EVER)
+
+
+@router.get(
+    "/api/v1/contests/{contest_id}/commitment/leaves",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The hashes of all leaves in order, 32 bytes each",
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        },
+        304: {"description": "The tag in `If-None-Match` still names the leaves"},
+        **refusals(*_COMMITTED),
+    },
+)
+async def leaves(
+    contest_id: str, connection: Connection, runtime: RuntimeOf, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """The hashes of all leaves, opened or not, so that anybody can make the root of them and count them."""
+    store = Store(connection)
+    made = await commands.commitment(runtime, store, contest_id)
+    headers = {**_FOR_EVER, "ETag": f'"{made.root.hex()}"'}
+    if _names(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(await store.leaves(contest_id), media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/api/v1/keys", response_model=answers.Keys)
+async def keys(runtime: RuntimeOf) -> Response:
+    """The public keys that receipts and roots are and were signed with, signed with the one in use."""
+    document = commands.keyring(runtime).document()
+    return Response(canonical_json(document), media_type="application/json", headers=_REVALIDATED)
 
 
 @router.get("/skill.md", include_in_schema=False)
@@ -258,6 +309,17 @@ async def my_revisions(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> J
 
     revisions = await commands.as_agent(runtime, key, all_of_them)
     return JSONResponse({"contest": contest_id, "revisions": revisions}, headers=_PRIVATE)
+
+
+@router.get(
+    "/api/v1/contests/{contest_id}/lineups/mine/proof",
+    response_model=answers.Proof,
+    responses=refusals(*_AS_AGENT, LineupMissing, CommitmentMissing, ContestNotLocked),
+)
+async def my_proof(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> Response:
+    """That the agent's last revision before the lock is in what the contest committed to: each leaf with its path."""
+    proof = await commands.as_agent(runtime, key, partial(commands.own_proof, runtime, contest_id))
+    return Response(proof, media_type="application/json", headers=_PRIVATE)
 
 
 def _answer_heads() -> None:

@@ -16,29 +16,33 @@ from common import audit
 from common import events as ev
 from common.canonical import instant
 from common.clock import ReplayClock
+from common.commitment import PICKS, Tree, salts_by_pointer
 from common.outbox import emit, emit_all
 from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
-from contests import imports, rulesets
+from contests import commitments, imports, rulesets
 from contests.domain import RESERVED_MODELS, Judge, Lineup, LineupRefused, Ruleset, is_reserved, lock_instant
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
+    CommitmentMissing,
     ContestExists,
     ContestLocked,
+    ContestNotLocked,
     ContestUnknown,
     FileMalformed,
     GameUnknown,
     LineupInvalid,
+    LineupMissing,
     ModelReserved,
     NothingToPlay,
     NotYet,
     RulesetUnknown,
 )
 from contests.settings import Keyring
-from contests.store import Agent, Contest, Revision, Store
+from contests.store import Agent, Commitment, Contest, Revision, Store
 
 T = TypeVar("T")
 
@@ -46,6 +50,7 @@ KEY_PREFIX = "mafl_sk_"
 _KEY = re.compile(rf"{KEY_PREFIX}[!-~]{{1,200}}")
 _CONTEST = re.compile(r"\d{4}-W\d{2}")
 _MOST_JUDGES = 64
+_MOST_TREES = 4
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 1.0
 LOCK = "the lock"
 """The name under which the task that keeps the lock is woken."""
@@ -233,6 +238,44 @@ async def own_revisions(contest_id: str, store: Store, agent: Agent) -> list[Rev
     return await store.revisions(contest_id, agent.agent_id)
 
 
+# --- commitments ----------------------------------------------------------------------------------
+
+
+async def commitment(runtime: Runtime, store: Store, contest_id: str) -> Commitment:
+    """What a contest committed to at its lock.
+
+    Raises ``ContestUnknown``, ``ContestNotLocked``, ``CommitmentMissing``, and ``Unavailable`` in the moment between
+    the lock instant and the lock.
+    """
+    contest = await public_contest(store, contest_id)
+    at = instant(contest.locks_at)
+    if not contest.is_locked(await runtime.clock.now(store.connection)):
+        detail = f"{contest_id} locks at {at}; what it commits to is published then."
+        raise ContestNotLocked(detail, contest=contest_id, locks_at=at)
+    if contest.state != "locked":
+        raise Unavailable(f"{contest_id} is just being locked; try again.")
+    made = await store.commitment(contest_id)
+    if made is None:
+        raise CommitmentMissing(f"{contest_id} locked at {at}, before contests committed to their lineups.")
+    return made
+
+
+async def own_proof(runtime: Runtime, contest_id: str, store: Store, agent: Agent) -> bytes:
+    """The proof of the agent's final revision. Raises as :func:`commitment`, and ``LineupMissing``."""
+    made = await commitment(runtime, store, contest_id)
+    revisions = await store.revisions(contest_id, agent.agent_id)
+    if not revisions:
+        raise LineupMissing(f"You had no lineup in {contest_id}.")
+    trees: dict[str, Tree] = runtime.state.setdefault("trees", {})
+    if contest_id not in trees:
+        hashes = await store.leaves(contest_id)
+        tree = await anyio.to_thread.run_sync(Tree, hashes)
+        while len(trees) >= _MOST_TREES:
+            trees.pop(next(iter(trees)))
+        trees[contest_id] = tree
+    return commitments.proof(made, trees[contest_id], revisions[-1])
+
+
 # --- the life of a contest ----------------------------------------------------------------------
 
 
@@ -389,7 +432,7 @@ async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: s
             store.connection, ev.ContestRescheduled(contest=contest_id, locks_at=locks_at, games=games), contest.version
         )
         if locks_at == now + timedelta(microseconds=1):
-            contest = await _lock(store, contest)
+            contest = await _lock(runtime, store, contest)
     await audit.record(
         store.connection,
         what="reschedule",
@@ -431,7 +474,7 @@ async def lock_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
         at = instant(contest.locks_at)
         what = "was never opened" if contest.state == "draft" else f"locks at {at}"
         raise NotYet(f"{contest_id} {what}; it is {instant(now)}.", locks_at=at, now=instant(now))
-    return await _lock(store, contest)
+    return await _lock(runtime, store, contest)
 
 
 async def lock_by_operator(runtime: Runtime, store: Store, contest_id: str) -> Contest:
@@ -450,13 +493,24 @@ async def lock_by_operator(runtime: Runtime, store: Store, contest_id: str) -> C
     return contest
 
 
-async def _lock(store: Store, contest: Contest) -> Contest:
-    """Freeze the final revisions. The caller holds the contest exclusively."""
+async def _lock(runtime: Runtime, store: Store, contest: Contest) -> Contest:
+    """Freeze the final revisions and commit to them. The caller holds the contest exclusively."""
     finals = await store.final_revisions(contest.contest)
+    commit = partial(commitments.commit, keyring(runtime).signer, contest, finals)
+    made, hashes = await anyio.to_thread.run_sync(commit)
+    await store.add_commitment(made, hashes)
     contest = await store.change_contest(
         contest.contest, state="locked", locked_at=contest.locks_at, entries=len(finals)
     )
-    locked = ev.ContestLocked(contest=contest.contest, locked_at=contest.locks_at, entries=len(finals))
+    locked = ev.ContestLocked(
+        contest=contest.contest,
+        locked_at=contest.locks_at,
+        entries=len(finals),
+        root=made.root.hex(),
+        leaves=made.size,
+        signature=made.signature.hex(),
+        key_id=made.key_id,
+    )
     # lineup.submitted took the versions up to the last revision.
     frozen = [(_frozen(final), final.revision + 1) for final in finals]
     await emit_all(store.connection, [(locked, contest.version), *frozen])
@@ -476,6 +530,7 @@ def _frozen(final: Revision) -> ev.LineupLocked:
         total_price=final.total_price,
         projected_score=final.projected_score,
         confidence=final.confidence,
+        salt=salts_by_pointer(final.salts, len(final.picks))[PICKS],
     )
 
 

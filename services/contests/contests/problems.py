@@ -5,10 +5,12 @@ With those of ``common`` that it raises too::
     Problem
     ├── ContestUnknown          404   no contest of that id takes or took lineups
     ├── LineupMissing           404   the agent has no lineup there
+    ├── CommitmentMissing       404   the contest locked before there were commitments
     ├── GameUnknown             404   the contest does not cover that game
     ├── Unauthorized            401   no agent's key, or an unknown one
     ├── LineupInvalid           422   every violation is listed
     ├── ContestLocked           409   the lock instant has come
+    ├── ContestNotLocked        409   what is asked for is told after the lock
     ├── ModelReserved           409   the agent states a model that is MAFL's own
     ├── IdempotencyKeyReused    409   the same key with another body
     ├── NotYet                  409   the lock instant has not come
@@ -34,6 +36,11 @@ class LineupMissing(NotFound):
     title = "No lineup yet"
 
 
+class CommitmentMissing(NotFound):
+    code = "commitment-missing"
+    title = "The contest made no commitment"
+
+
 class GameUnknown(NotFound):
     code = "game-unknown"
     title = "The contest does not cover that game"
@@ -49,6 +56,12 @@ class ContestLocked(Problem):
     status = 409
     code = "contest-locked"
     title = "The contest is locked"
+
+
+class ContestNotLocked(Problem):
+    status = 409
+    code = "contest-not-locked"
+    title = "The contest is not locked yet"
 
 
 class ModelReserved(Problem):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
+from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -42,6 +43,13 @@ class Keyring:
     def documents(self) -> list[dict[str, str | None]]:
         """All public keys, the one in use first."""
         return [_key(self.signer.public_key, None), *(key.document() for key in self.retired)]
+
+    def document(self) -> dict[str, Any]:
+        """What ``GET /api/v1/keys`` answers: the keys, signed with the one in use, which vouches for the others."""
+        listed = self.documents()
+        signature = self.signer.sign(commitment.keys_statement(listed))
+        signed = {"kind": commitment.KEYS_KIND, "keys": listed, "key_id": self.signer.key_id}
+        return {**signed, "signature": signature.hex()}
 
 
 def _key(public_key: bytes, retired_at: datetime | None) -> dict[str, str | None]:

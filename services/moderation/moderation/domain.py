@@ -62,6 +62,7 @@ class Text:
     state: State | None = None
     reasons: tuple[str, ...] = ()
     version: int = 0
+    salt: str | None = None
 
 
 class Judgement(BaseModel):

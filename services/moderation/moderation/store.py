@@ -70,6 +70,7 @@ TEXTS = Table(
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
     Column("text", Text, nullable=False),
     Column("text_hash", Text, nullable=False),
+    Column("salt", Text),
     Column("state", Text),
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
@@ -84,6 +85,7 @@ TEXTS = Table(
 
 ``version`` counts the verdicts. ``findings`` and ``pipeline`` stay the pipeline's where a person judged last:
 then ``judged_by`` says who, and ``reviewed`` is the version of the owner's request that this answered.
+``salt`` opens the text's leaf in its contest's commitment, and goes out with the text alone.
 """
 
 FINALS = Table(
@@ -499,6 +501,7 @@ class Store:
                 TEXTS.c.lineup_id,
                 TEXTS.c.pointer,
                 TEXTS.c.text,
+                TEXTS.c.salt,
                 TEXTS.c.state,
                 TEXTS.c.findings,
                 TEXTS.c.judged_by,
@@ -511,7 +514,7 @@ class Store:
             state = None if row.state is None else State(row.state)
             found = (finding["detector"] for finding in row.findings)
             why = domain.reasons(state, found, by_hand=row.judged_by is not None)
-            texts[row.lineup_id][row.pointer] = domain.Text(row.text, state, why, row.version)
+            texts[row.lineup_id][row.pointer] = domain.Text(row.text, state, why, row.version, row.salt)
         return [
             DueLineup(
                 final.lineup_id,

@@ -1,0 +1,101 @@
+"""What a contest commits to at its lock: the leaves of its final revisions, their signed root, proofs of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from common import commitment
+from common.canonical import canonical_json, instant
+from common.commitment import HASH_BYTES, PICKS, Entry, Signer, Tree, json_string, leaf_hash, picks_value, pointers
+from contests.store import Commitment, Contest, Revision
+
+
+def leaves_of(final: Revision) -> list[bytes]:
+    """The data of a final revision's leaves, in leaf order."""
+    body = json.loads(final.body)
+    values: dict[str, bytes] = {}
+    for pointer in pointers(len(final.picks)):
+        if pointer == PICKS:
+            values[pointer] = picks_value(
+                final.picks,
+                total_price=final.total_price,
+                projected_score=final.projected_score,
+                confidence=final.confidence,
+            )
+        elif pointer == "/thesis":
+            values[pointer] = json_string(body["thesis"]).encode()
+        else:
+            _, _, place, name = pointer.split("/")
+            values[pointer] = json_string(body["picks"][int(place)][name]).encode()
+    entry = Entry(final.agent_id, final.contest, final.revision, final.model, final.accepted_at)
+    return entry.leaves(values, final.salts)
+
+
+def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tuple[Commitment, bytes]:
+    """The commitment to the final revisions of a contest that locks at its lock instant, and the hashes of its leaves.
+
+    Blocks: some two seconds for 10,000 lineups.
+    """
+    # By agent's id as text, then revision: of an agent there is one final revision.
+    ordered = sorted(finals, key=lambda final: str(final.agent_id))
+    hashes = b"".join(leaf_hash(leaf) for final in ordered for leaf in leaves_of(final))
+    tree = Tree(hashes)
+    statement = commitment.root_statement(
+        contest=contest.contest,
+        locked_at=instant(contest.locks_at),
+        entries=len(finals),
+        leaves=tree.size,
+        root=tree.root.hex(),
+    )
+    made = Commitment(
+        contest=contest.contest,
+        locked_at=contest.locks_at,
+        entries=len(finals),
+        size=tree.size,
+        root=tree.root,
+        signature=signer.sign(statement),
+        key_id=signer.key_id,
+    )
+    return made, hashes
+
+
+def document(made: Commitment) -> dict[str, Any]:
+    """A commitment as it is published."""
+    return {
+        "kind": commitment.ROOT_KIND,
+        "contest": made.contest,
+        "locked_at": instant(made.locked_at),
+        "entries": made.entries,
+        "leaves": made.size,
+        "root": made.root.hex(),
+        "key_id": made.key_id,
+        "signature": made.signature.hex(),
+    }
+
+
+def proof(made: Commitment, tree: Tree, final: Revision) -> bytes:
+    """The proof of an agent's own final revision, in canonical JSON: each leaf's data with its place and path."""
+    leaves = leaves_of(final)
+    first = _place(tree, leaves[0])
+    proven = [
+        {
+            "index": first + at,
+            "path": [step.hex() for step in tree.path(first + at)],
+            "data": json.loads(data),
+        }
+        for at, data in enumerate(leaves)
+    ]
+    return canonical_json({"commitment": document(made), "leaves": proven})
+
+
+def _place(tree: Tree, data: bytes) -> int:
+    """Where a leaf stands. Raises ``ValueError`` for one that is not in the tree."""
+    wanted = leaf_hash(data)
+    found = tree.hashes.find(wanted)
+    while found >= 0 and found % HASH_BYTES:
+        found = tree.hashes.find(wanted, found + 1)
+    if found < 0:
+        raise ValueError("a final revision is not in the tree of its contest")
+    return found // HASH_BYTES
