@@ -35,7 +35,7 @@ async def test_a_week_priced_from_past_points_is_imported_opened_and_locked(
     async with start("contests", clock="replay") as contests:
         await contests.move_clock(OPENED)
         report = (await contests.operator.post("/operator/api/v1/contests/import", content=priced.read_bytes())).json()
-        assert (report["contest"], report["source"]) == ("2017-W09", document["source"])
+        assert (report["contest"], report["source"]) == ("2017-W09", f"mafl-pool {document['source']}")
         opened = await contests.operator.post("/operator/api/v1/contests/2017-W09/open")
         assert opened.is_success, opened.text
         players = (await contests.client.get("/api/v1/contests/2017-W09/pool")).json()["players"]

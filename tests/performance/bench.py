@@ -11,30 +11,34 @@ import sys
 from importlib import import_module
 
 MEASURED = {
-    "intake": "lineups taken: contests beside a textbook route and a bare validating one",
+    "intake": ("lineups taken: contests beside a textbook route and a bare validating one", "intake", {}),
+    "optimal": ("the best lineup of a week beside pydfs-lineup-optimizer", "solving", {"count": 1}),
+    "best": ("the 100 best lineups beside pydfs-lineup-optimizer", "solving", {"count": 100}),
+    "intervals": ("the interval draw beside scipy.stats.bootstrap", "intervals", {}),
 }
-"""The measurements there are: a module each, with ``arguments`` and ``main``."""
+"""The measurements there are: what each is, its module (with ``arguments`` and ``main``), what ``main`` gets more."""
 
-LATER = ("optimal", "best", "intervals", "week")
+LATER = ("week",)
 """Those that DESIGN.md names and that do not exist yet."""
 
 
 def main(given: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run bench", description="Measure beside peers; medians of several rounds.")
-    listed = "; ".join(f"{name}: {what}" for name, what in MEASURED.items())
+    listed = "; ".join(f"{name}: {what}" for name, (what, _, _) in MEASURED.items())
     parser.add_argument("name", help=f"what to measure: {listed}")
     if not given or given[0].startswith("-"):
         parser.parse_args(given)
     name = given[0]
     if name not in MEASURED:
         why = "is not measured yet" if name in LATER else "is nothing that can be measured"
-        print(f"run bench: {name!r} {why}; there is: {', '.join(MEASURED)}", file=sys.stderr)
+        print(f"run bench: {name!r} {why}; there are: {', '.join(MEASURED)}", file=sys.stderr)
         return 2
-    module = import_module(name)
+    _, module_name, more = MEASURED[name]
+    module = import_module(module_name)
     module.arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document on standard output")
     options = parser.parse_args(given)
-    document, show = module.main(options)
+    document, show = module.main(options, **more)
     if options.json:
         print(json.dumps(document))
     else:

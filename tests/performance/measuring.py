@@ -7,6 +7,7 @@ import platform
 import statistics
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 
@@ -38,3 +39,11 @@ def median(values: Iterable[float], digits: int = 4) -> float:
 def say(text: str) -> None:
     """Tell a person how it goes, on standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def peer(module: str) -> Any:
+    """A peer's module; raises ``SystemExit`` with advice where the group of packages ``bench`` is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise SystemExit(f"{error}; ./run bench installs it, or: uv sync --group bench") from error

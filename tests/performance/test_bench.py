@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,11 +48,38 @@ def test_intake_is_measured_beside_its_peers_and_every_answer_is_a_201() -> None
     assert found["generator"]["ceiling"] > 0
 
 
+def needs(module: str) -> None:
+    """Skip where the packages of ``bench`` are not installed; ``./run test`` installs them, so there it fails."""
+    if not os.environ.get("CI"):
+        pytest.importorskip(module)
+
+
+@pytest.mark.parametrize(("name", "lineups"), [("optimal", 1), ("best", 100)])
+def test_the_optimiser_that_people_use_finds_the_same_lineups(name: str, lineups: int) -> None:
+    needs("pydfs_lineup_optimizer")
+    done = bench(name, "--rounds", "1", "--players", "80", "--json")
+    assert done.returncode == 0, done.stderr  # it ends with an error where the points are not the same, rank by rank
+    found = json.loads(done.stdout)
+    assert (found["name"], found["load"]["players"], found["load"]["lineups"]) == (name, 80, lineups)
+    assert found["ratios"]["pydfs"] == pytest.approx(found["seconds"]["pydfs"] / found["seconds"]["ours"], rel=0.01)
+    assert bench(name, "--players", "8").stderr.startswith("--players 8: must be 9 to")
+
+
+def test_the_draw_is_measured_beside_scipy_whose_intervals_are_as_wide() -> None:
+    needs("scipy")
+    done = bench("intervals", "--rounds", "1", "--rows", "200", "--json")
+    assert done.returncode == 0, done.stderr  # it ends with an error where the widths differ
+    found = json.loads(done.stdout)
+    assert (found["name"], found["load"]["rows"]) == ("intervals", 200)
+    assert found["ratios"].keys() == {"scipy", "scipy_one_core", "scipy_shared"}
+    assert all(seconds > 0 for seconds in found["seconds"].values())
+
+
 def test_what_cannot_be_measured_is_named_with_what_can() -> None:
     for name, why in (("week", "is not measured yet"), ("speed", "is nothing that can be measured")):
         done = bench(name, "--json")
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"run bench: '{name}' {why}; there is: intake" in done.stderr
+        assert f"run bench: '{name}' {why}; there are: intake, optimal, best, intervals" in done.stderr
     assert "intake: lineups taken" in " ".join(bench("--help").stdout.split())
 
 
