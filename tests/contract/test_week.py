@@ -86,6 +86,14 @@ async def _a_week(running: dict[str, Started]) -> None:
     )
     await contests.move_clock(datetime.fromisoformat("2017-09-09T12:00:00+00:00"))
     await ok(await contests.operator.post("/operator/api/v1/contests/2017-W01/open"))
+    # The week after is called off.
+    await ok(
+        await contests.operator.post(
+            "/operator/api/v1/contests/import", params={"season": 2017, "week": 2}, content=pool_file
+        )
+    )
+    for call, body in (("open", None), ("cancel", {"reason": "Nobody will play."})):
+        await ok(await contests.operator.post(f"/operator/api/v1/contests/2017-W02/{call}", json=body))
     await quiet()
 
     contest = Contest.model_validate(await ok(await contests.client.get("/api/v1/contests/2017-W01")))

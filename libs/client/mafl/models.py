@@ -52,16 +52,19 @@ class Game(Answer):
     away: str
     home: str
     kickoff: AwareDatetime
+    status: str = "scheduled"
+    """``moved`` or ``cancelled`` where it has left the contest: its players cannot be picked."""
 
 
 class Contest(Answer):
-    """A contest: ``state`` is ``open`` or ``locked``; roster and cap are its rules."""
+    """A contest: ``state`` is ``open``, ``locked`` or ``cancelled``; roster and cap are its rules."""
 
     contest: str
     season: int
     week: int
     state: str
     locks_at: AwareDatetime
+    cancelled_because: str | None = None
     cap: int
     roster: tuple[Slot, ...]
     games: tuple[Game, ...]

@@ -107,6 +107,28 @@ class OperatorClient(PublicClient):
         """Lock a contest whose lock time has come. Raises ``MaflError`` (409 ``not-yet``) before."""
         return await self.operate("POST", f"/contests/{part(contest)}/lock")
 
+    async def move_game(self, contest: str, game_id: str, kickoff: datetime) -> Any:
+        """Give a game another kickoff, and move the lock with it; to a day that is not covered it leaves.
+
+        Raises ``MaflError``: 409 ``contest-locked``, ``contest-cancelled``, ``no-game-left``.
+        """
+        moved = {"game_id": game_id, "kickoff": kickoff.isoformat()}
+        return await self.operate("POST", f"/contests/{part(contest)}/reschedule", body=moved)
+
+    async def drop_game(self, contest: str, game_id: str, *, moved: bool = False) -> Any:
+        """Take a game out of a contest that is not locked: it is cancelled, or moved. Raises as ``move_game``."""
+        left = {"game_id": game_id, "status": "moved" if moved else "cancelled"}
+        return await self.operate("POST", f"/contests/{part(contest)}/drop-game", body=left)
+
+    async def restore_game(self, contest: str, game_id: str, kickoff: datetime | None = None) -> Any:
+        """Let a game that has left come back, at a new kickoff or the one it had. Raises as ``move_game``."""
+        back = {"game_id": game_id, "kickoff": kickoff.isoformat() if kickoff else None}
+        return await self.operate("POST", f"/contests/{part(contest)}/restore-game", body=back)
+
+    async def cancel(self, contest: str, reason: str) -> Any:
+        """Call a contest off before its lock, for a reason that everybody reads. Raises 409 ``contest-locked``."""
+        return await self.operate("POST", f"/contests/{part(contest)}/cancel", body={"reason": reason})
+
     async def clock(self) -> datetime:
         """The time that MAFL goes by."""
         now: str = (await self.operate("GET", "/clock"))["now"]

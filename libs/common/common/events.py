@@ -198,13 +198,18 @@ class Scoring(Part):
 
 
 class Game(Part):
-    """A covered game. ``kickoff_zone`` is kept for display."""
+    """A covered game. ``kickoff_zone`` is kept for display.
+
+    A game that is not ``scheduled`` has left its contest before the lock: ``moved`` out of the covered days, or
+    ``cancelled``. Its players can no longer be picked; who picked one before has a pick that scores zero.
+    """
 
     game_id: str
     away: str
     home: str
     kickoff: Instant
     kickoff_zone: str = "America/New_York"
+    status: Literal["scheduled", "moved", "cancelled"] = "scheduled"
 
 
 class PoolPlayer(Part):
@@ -244,7 +249,10 @@ class ContestOpened(Event):
 
 
 class ContestRescheduled(Event):
-    """A covered game moved while the contest was open; the lock moved with it."""
+    """Covered games moved, left or came back while the contest was open; the lock moved with them.
+
+    Carries all games whole, those that have left too; ``locks_at`` is by those that have not.
+    """
 
     name: ClassVar[str] = "contest.rescheduled"
     owner: ClassVar[str] = "contests"
@@ -253,6 +261,21 @@ class ContestRescheduled(Event):
     contest: str
     locks_at: Instant
     games: tuple[Game, ...]
+
+    def aggregate(self) -> str:
+        return f"contest/{self.contest}"
+
+
+class ContestCancelled(Event):
+    """An operator called an open contest off before its lock: it never locks, and nothing of its entries is shown."""
+
+    name: ClassVar[str] = "contest.cancelled"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    contest: str
+    cancelled_at: Instant
+    reason: Annotated[str, Field(description="the operator's words, shown to everybody")]
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"
@@ -562,6 +585,7 @@ EVENTS: tuple[type[Event], ...] = (
     ReviewRequested,
     ContestOpened,
     ContestRescheduled,
+    ContestCancelled,
     ContestLocked,
     LineupLocked,
     LineupSubmitted,

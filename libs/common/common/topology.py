@@ -56,7 +56,7 @@ STREAMS: tuple[Stream, ...] = (
 )
 
 _AGENT = (ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
-_CONTEST = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestLocked, ev.LineupLocked)
+_CONTEST = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestCancelled, ev.ContestLocked, ev.LineupLocked)
 
 DURABLES: tuple[Durable, ...] = (
     Durable("registry", "CONTESTS", (ev.LineupLocked, ev.ClockMoved)),

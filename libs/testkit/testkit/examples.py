@@ -145,6 +145,11 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
         _OPENED,
     ),
     (ev.ContestRescheduled(contest=_CONTEST, locks_at=_LOCK, games=(_GAME,)), 2, _OPENED),
+    (
+        ev.ContestCancelled(contest="2017-W02", cancelled_at=_OPENED, reason="No game of the week will be played."),
+        2,
+        _OPENED,
+    ),
     (ev.ContestLocked(contest=_CONTEST, locked_at=_LOCK, entries=1), 3, _LOCK),
     (
         ev.LineupLocked(

@@ -176,7 +176,7 @@ class Units(_Shape):
 
 
 class Contest(_Shape):
-    """Where a contest stands: open, locked, provisional, final."""
+    """Where a contest stands: open, locked, provisional, final. (One that is cancelled has no such answer.)"""
 
     contest: str
     season: int

@@ -42,6 +42,11 @@ async def contest_rescheduled(connection: AsyncConnection, event: ev.ContestResc
     await Store(connection).put_schedule(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.ContestCancelled)
+async def contest_cancelled(connection: AsyncConnection, event: ev.ContestCancelled, envelope: ev.Envelope) -> None:
+    await Store(connection).put_cancellation(event)
+
+
 @HANDLERS.on(ev.ContestLocked)
 async def contest_locked(connection: AsyncConnection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
     await Store(connection).put_lock(event)

@@ -283,6 +283,8 @@ async def front(connection: Connection, runtime: RuntimeOf) -> Response:
     models = await boards_of(runtime).get(store, Kind.MODEL, Metric.POINTS, None)
     agents = await boards_of(runtime).get(store, Kind.AGENT, Metric.POINTS, None)
     contests = await views.contests(store)
+    week = _week_now(contests)
+    now = await runtime.clock.now(connection)
     return _render(
         runtime,
         "front.html",
@@ -290,19 +292,22 @@ async def front(connection: Connection, runtime: RuntimeOf) -> Response:
         models=models,
         agents=agents,
         settled_season=await store.last_settled_season() if not models.contests else None,
-        week=_week_now(contests),
-        now=await runtime.clock.now(connection),
+        week=week,
+        pool=len((await views.pool(store, week.contest))[1]) if week and week.left else week and week.pool,
+        called_off=[one for one in contests if one.state is views.State.CANCELLED and one.locks_at > now],
+        now=now,
         metric=Metric.POINTS,
         leaders=_LEADERS,
     )
 
 
 def _week_now(contests: list[views.Contest]) -> views.Contest | None:
-    """The contest that matters now: the first that is not final, else the last one."""
-    pending = [contest for contest in contests if contest.state is not views.State.FINAL]
+    """The contest that matters now: the first that is not final, else the last one that was played."""
+    played = [contest for contest in contests if contest.state is not views.State.CANCELLED]
+    pending = [contest for contest in played if contest.state is not views.State.FINAL]
     if pending:
         return min(pending, key=lambda contest: contest.locks_at)
-    return contests[0] if contests else None
+    return played[0] if played else None
 
 
 @_page("/contests")
@@ -317,6 +322,8 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
     """One contest: the pool and the countdown before its lock, lineups and scores after it."""
     store = Store(connection)
     found, pool = await views.pool(store, contest)
+    if found.state is views.State.CANCELLED:
+        return _render(runtime, "contest_cancelled.html", here="/contests", contest=found)
     if found.state is views.State.OPEN:
         now = await runtime.clock.now(connection)
         return _render(

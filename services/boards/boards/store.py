@@ -124,6 +124,13 @@ LOCKS = Table(
     _instant("locked_at"),
     Column("entries", BigInteger, nullable=False),
 )
+CANCELLATIONS = Table(
+    "cancellations",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    _instant("cancelled_at"),
+    Column("reason", Text, nullable=False),
+)
 LINEUPS = Table(
     "lineups",
     METADATA,
@@ -356,6 +363,11 @@ class Store:
         """Keep the newest schedule of a contest."""
         values = {"version": version, "locks_at": event.locks_at, "games": _dumped(event.games)}
         await self._newest(SCHEDULES, {"contest": event.contest}, values, "version")
+
+    async def put_cancellation(self, event: ev.ContestCancelled) -> None:
+        """Keep that a contest was called off before its lock, and why."""
+        values = {"contest": event.contest, "cancelled_at": event.cancelled_at, "reason": event.reason}
+        await self._connection.execute(insert(CANCELLATIONS).values(values).on_conflict_do_nothing())
 
     async def put_lock(self, event: ev.ContestLocked) -> None:
         """Keep that a contest is locked."""
@@ -676,6 +688,8 @@ class Store:
                 SCHEDULES.c.games,
                 LOCKS.c.locked_at,
                 LOCKS.c.entries,
+                CANCELLATIONS.c.cancelled_at,
+                CANCELLATIONS.c.reason.label("cancelled_because"),
                 SHOWN.c.settlement,
                 exists().where(PROVISIONAL.c.contest == CONTESTS.c.contest).label("scored"),
                 best.label("best"),
@@ -684,6 +698,7 @@ class Store:
             .select_from(CONTESTS)
             .join(SCHEDULES, SCHEDULES.c.contest == CONTESTS.c.contest)
             .outerjoin(LOCKS, LOCKS.c.contest == CONTESTS.c.contest)
+            .outerjoin(CANCELLATIONS, CANCELLATIONS.c.contest == CONTESTS.c.contest)
             .outerjoin(SHOWN, SHOWN.c.contest == CONTESTS.c.contest)
             .outerjoin(
                 SETTLEMENTS,

@@ -4,6 +4,7 @@ The errors of asking for what is not there:
 
     Problem
     ├── ContestUnknown      404 contest-unknown
+    ├── ContestCancelled    409 contest-cancelled
     ├── ContestNotLocked    409 contest-not-locked
     ├── ContestNotSettled   409 contest-not-settled
     ├── SeasonUnknown       404 season-unknown
@@ -51,6 +52,12 @@ class ContestUnknown(Problem):
     title = "There is no such contest"
 
 
+class ContestCancelled(Problem):
+    status = 409
+    code = "contest-cancelled"
+    title = "The contest is cancelled"
+
+
 class ContestNotLocked(Problem):
     status = 409
     code = "contest-not-locked"
@@ -91,6 +98,7 @@ class State(StrEnum):
     """Where a contest stands."""
 
     OPEN = "open"
+    CANCELLED = "cancelled"
     LOCKED = "locked"
     PROVISIONAL = "provisional"
     FINAL = "final"
@@ -134,15 +142,23 @@ class Contest:
     state: State
     locks_at: datetime
     locked_at: datetime | None
+    cancelled_because: str | None
+    """What the operator said who called it off before its lock."""
     entries: int | None
     cap: int
     ruleset: str
     price_source: str
     pool: int
     games: tuple[Mapping[str, Any], ...]
+    """By the newest schedule; one whose ``status`` is not ``scheduled`` has left the contest."""
     best: int | None
     """Points of the best lineup, once settled; ``optimum`` those of the best possible one."""
     optimum: int | None
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The ids of the games that left the contest before its lock."""
+        return frozenset(game["game_id"] for game in self.games if game.get("status", "scheduled") != "scheduled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +449,7 @@ def storable(text: str) -> bool:
 
 
 def _contest(row: Record) -> Contest:
-    state = State.OPEN
+    state = State.OPEN if row.cancelled_at is None else State.CANCELLED
     if row.locked_at is not None:
         state = State.FINAL if row.settlement is not None else State.PROVISIONAL if row.scored else State.LOCKED
     return Contest(
@@ -443,6 +459,7 @@ def _contest(row: Record) -> Contest:
         state=state,
         locks_at=row.locks_at,
         locked_at=row.locked_at,
+        cancelled_because=row.cancelled_because,
         entries=row.entries,
         cap=row.cap,
         ruleset=row.ruleset,
@@ -482,12 +499,14 @@ def _players(row: Record, points: Mapping[str, int] | None) -> dict[str, Player]
 
 
 async def pool(store: Store, name: str) -> tuple[Contest, list[Player]]:
-    """A contest and its pool, dearest first: all that there is to see before the lock.
+    """A contest and who may be picked in it, dearest first: all that there is to see before the lock.
 
     Raises :class:`ContestUnknown`.
     """
     row = await _found(store, name)
-    return _contest(row), _by_price(_players(row, None).values())
+    contest = _contest(row)
+    gone = {player["player_id"] for player in row.players if player["game_id"] in contest.left}
+    return contest, _by_price(player for player in _players(row, None).values() if player.player_id not in gone)
 
 
 def _by_price(players: Iterable[Player]) -> list[Player]:
@@ -505,7 +524,7 @@ def _by_position(players: Iterable[Player], roster: Sequence[Mapping[str, Any]])
 async def results(store: Store, name: str, *, words: bool = True) -> Results:
     """A locked contest with its lineups, best first; without ``words`` every text is withheld as not checked.
 
-    Raises :class:`ContestUnknown`, :class:`ContestNotLocked`.
+    Raises :class:`ContestUnknown`, :class:`ContestCancelled`, :class:`ContestNotLocked`.
     """
     row = await _found(store, name)
     contest = _locked(row)
@@ -546,6 +565,13 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
 
 def _locked(row: Record) -> Contest:
     contest = _contest(row)
+    if contest.state is State.CANCELLED:
+        raise ContestCancelled(
+            f"{contest.contest} was called off before its lock: {contest.cancelled_because} "
+            "Nothing of what was entered is shown.",
+            contest=contest.contest,
+            reason=contest.cancelled_because,
+        )
     if contest.state is State.OPEN:
         raise ContestNotLocked(
             f"Entries of {contest.contest} are shown from its lock on.",
@@ -568,7 +594,8 @@ def _optimal(row: Record, settled: Record, players: Mapping[str, Player]) -> Opt
 async def optimal(store: Store, name: str) -> tuple[Contest, Optimal]:
     """The optimum of a settled contest.
 
-    Raises :class:`ContestUnknown`, :class:`ContestNotLocked`, :class:`ContestNotSettled`.
+    Raises :class:`ContestUnknown`, :class:`ContestCancelled`, :class:`ContestNotLocked`,
+    :class:`ContestNotSettled`.
     """
     row = await _found(store, name)
     contest = _locked(row)

@@ -11,6 +11,8 @@ PROBLEMS = {
     "were claimed. Use the newest key you have; if it is lost, your owner can have a new one made.",
     "body-too-large": "`limit` is the most bytes a body may have. Send a shorter one.",
     "commitment-missing": "This contest locked before there were commitments; there is no proof to be had.",
+    "contest-cancelled": "The contest was called off, for the `reason` given; nothing is taken and nothing of it is "
+    "ever shown. Read `/api/v1/contests/current` for the next one.",
     "contest-locked": "The lock instant has come; nothing is taken any more. Read `/api/v1/contests/current` for the "
     "next contest.",
     "contest-not-locked": "Nothing about entries is told before the lock. Ask again after `locks_at`.",

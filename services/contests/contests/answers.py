@@ -17,14 +17,17 @@ from common.limits import RateLimited
 from contests.domain import CODES, Day, TextLimits
 from contests.problems import (
     ClockBackwards,
+    ContestCancelled,
     ContestExists,
     ContestLocked,
     ContestNotLocked,
     ContestUnknown,
     FileMalformed,
+    GameNotCovered,
     GameUnknown,
     LineupInvalid,
     ModelReserved,
+    NoGameLeft,
     NotYet,
     RulesetUnknown,
 )
@@ -85,12 +88,15 @@ class _Brief(Shape):
     contest: str
     season: int
     week: int
-    state: Literal["draft", "open", "locked"]
-    """`locked` from the lock instant on; an operator sees drafts too."""
+    state: Literal["draft", "open", "locked", "cancelled"]
+    """`locked` from the lock instant on; `cancelled` where it was called off before; an operator sees drafts too."""
     opened_at: Time | None
     locks_at: Time
     locked_at: Time | None
     """The lock instant, once it has come."""
+    cancelled_at: Time | None = None
+    cancelled_because: str | None = None
+    """Why it was called off, in the operator's words."""
 
 
 class Brief(_Brief):
@@ -105,15 +111,21 @@ class Contests(Shape):
     contests: list[Brief]
 
 
-class Game(Shape):
-    """A covered game."""
-
+class _Game(Shape):
     game_id: str
     away: str
     home: str
     kickoff: Time
     kickoff_zone: Annotated[str, Field(examples=["America/Denver"])]
     """The IANA zone of the stadium, for display; UTC where it is not known (neutral ground)."""
+
+
+class Game(_Game):
+    """A game of a contest."""
+
+    status: Literal["scheduled", "moved", "cancelled"]
+    """`moved` (out of the covered days) and `cancelled` have left the contest: their players cannot be picked any
+    more, and a pick of one that was accepted before scores zero."""
 
 
 class ScoreRange(Shape):
@@ -178,9 +190,10 @@ class Player(Shape):
 
 
 class Pool(Shape):
-    """The players who may be picked."""
+    """The players who may be picked, and all games of the contest."""
 
     contest: str
+    games: list[Game]
     players: list[Player]
 
 
@@ -400,7 +413,7 @@ class Merged(Shape):
     into: int
 
 
-class ImportedGame(Game):
+class ImportedGame(_Game):
     """A game that the file tells of; its weekday is that of US Eastern."""
 
     weekday: Day
@@ -534,6 +547,13 @@ class WithLock(Refusal):
     locks_at: Time
 
 
+class WithCancellation(Refusal):
+    contest: str
+    cancelled_at: Time
+    reason: str
+    """The operator's words."""
+
+
 class WithLimit(Refusal):
     limit: int
     """Bytes."""
@@ -594,6 +614,9 @@ _SHAPES: dict[type[problems.Problem], type[BaseModel]] = {
     LineupInvalid: WithViolations,
     ContestLocked: WithLock,
     ContestNotLocked: WithLock,
+    ContestCancelled: WithCancellation,
+    NoGameLeft: WithContest,
+    GameNotCovered: WithContest,
     ModelReserved: WithModel,
     NotYet: WithTimes,
     ContestExists: WithContest,

@@ -1,12 +1,13 @@
 """The routes of contests: thin, each one a command and a document."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
-from pydantic import AwareDatetime, BaseModel
+from pydantic import AwareDatetime, BaseModel, StringConstraints
 from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
@@ -24,15 +25,18 @@ from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
     CommitmentMissing,
+    ContestCancelled,
     ContestExists,
     ContestLocked,
     ContestNotLocked,
     ContestUnknown,
     FileMalformed,
+    GameNotCovered,
     GameUnknown,
     LineupInvalid,
     LineupMissing,
     ModelReserved,
+    NoGameLeft,
     NothingToPlay,
     NotYet,
     RulesetUnknown,
@@ -66,8 +70,8 @@ _LINEUP: dict[str, Any] = {
 """What OpenAPI says of a lineup's body: it is judged from its bytes, not by the framework."""
 
 _AS_AGENT = (Unauthorized, ContestUnknown, Unavailable)
-_COMMITTED = (ContestUnknown, CommitmentMissing, ContestNotLocked, Unavailable)
-_JUDGED = (*_AS_AGENT, ContestLocked, ModelReserved, LineupInvalid, TooLarge, RateLimited)
+_COMMITTED = (ContestUnknown, ContestCancelled, CommitmentMissing, ContestNotLocked, Unavailable)
+_JUDGED = (*_AS_AGENT, ContestLocked, ContestCancelled, ModelReserved, LineupInvalid, TooLarge, RateLimited)
 
 
 # --- for anyone ---------------------------------------------------------------------------------
@@ -354,6 +358,31 @@ class Reschedule(BaseModel):
     kickoff: AwareDatetime
 
 
+class Drop(BaseModel):
+    """A game that leaves: ``cancelled``, or ``moved`` to a day that is not known yet or not covered."""
+
+    game_id: str
+    status: Literal["cancelled", "moved"] = "cancelled"
+
+
+class Restore(BaseModel):
+    """A game that comes back, at the kickoff it had where none is given."""
+
+    game_id: str
+    kickoff: AwareDatetime | None = None
+
+
+class Cancel(BaseModel):
+    """Why a contest is called off; everybody reads it."""
+
+    reason: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")
+    ]
+
+
+_CHANGEABLE = (ContestUnknown, ContestLocked, ContestCancelled)
+
+
 async def _upload(request: Request) -> commands.Upload:
     """The files of an import's body. Raises ``TooLarge``, ``InvalidRequest``."""
     parts = await read_files(request, LARGEST_UPLOAD)
@@ -395,7 +424,7 @@ async def import_file(
     upload = await _upload(request)
     file = await commands.read_file(upload, season, week, ruleset, days)
     async with runtime.database.transaction() as connection:
-        outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run)
+        outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run, days=days)
     return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})
 
 
@@ -424,9 +453,7 @@ async def known_agents(connection: Connection) -> dict[str, Any]:
     }
 
 
-@operator.post(
-    "/contests/{contest_id}/open", response_model=answers.Brief, responses=refusals(ContestUnknown, ContestLocked)
-)
+@operator.post("/contests/{contest_id}/open", response_model=answers.Brief, responses=refusals(*_CHANGEABLE))
 async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Let a draft take lineups."""
     async with runtime.database.transaction() as connection:
@@ -439,7 +466,7 @@ async def open_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 @operator.post(
     "/contests/{contest_id}/lock",
     response_model=answers.Locked,
-    responses=refusals(ContestUnknown, NotYet),
+    responses=refusals(ContestUnknown, ContestCancelled, NotYet),
 )
 async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
     """Lock a contest whose instant has come; the clock does it by itself too."""
@@ -452,12 +479,51 @@ async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 @operator.post(
     "/contests/{contest_id}/reschedule",
     response_model=answers.Brief,
-    responses=refusals(ContestUnknown, GameUnknown, ContestLocked, InvalidRequest),
+    responses=refusals(*_CHANGEABLE, GameUnknown, NoGameLeft, InvalidRequest),
 )
 async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) -> dict[str, Any]:
-    """Move a game, and the lock with it, while the contest is not locked."""
+    """Move a game, and the lock with it, while the contest is not locked; to a day not covered it leaves."""
+    return await _changed(
+        runtime, partial(commands.reschedule, game_id=wanted.game_id, kickoff=wanted.kickoff), contest_id
+    )
+
+
+@operator.post(
+    "/contests/{contest_id}/drop-game",
+    response_model=answers.Brief,
+    responses=refusals(*_CHANGEABLE, GameUnknown, NoGameLeft, InvalidRequest),
+)
+async def drop_game(contest_id: str, wanted: Drop, runtime: RuntimeOf) -> dict[str, Any]:
+    """Take a game out of a contest that is not locked: its players can no longer be picked."""
+    return await _changed(
+        runtime, partial(commands.drop_game, game_id=wanted.game_id, status=wanted.status), contest_id
+    )
+
+
+@operator.post(
+    "/contests/{contest_id}/restore-game",
+    response_model=answers.Brief,
+    responses=refusals(*_CHANGEABLE, GameUnknown, GameNotCovered, InvalidRequest),
+)
+async def restore_game(contest_id: str, wanted: Restore, runtime: RuntimeOf) -> dict[str, Any]:
+    """Let a game that has left come back, at a new kickoff or the one it had."""
+    back = partial(commands.restore_game, game_id=wanted.game_id, kickoff=wanted.kickoff)
+    return await _changed(runtime, back, contest_id)
+
+
+@operator.post(
+    "/contests/{contest_id}/cancel",
+    response_model=answers.Brief,
+    responses=refusals(ContestUnknown, ContestLocked, InvalidRequest),
+)
+async def cancel_contest(contest_id: str, wanted: Cancel, runtime: RuntimeOf) -> dict[str, Any]:
+    """Call a contest off before its lock, for a reason that everybody reads."""
+    return await _changed(runtime, partial(commands.cancel_contest, reason=wanted.reason), contest_id)
+
+
+async def _changed(runtime: Runtime, change: Callable[..., Awaitable[Contest]], contest_id: str) -> dict[str, Any]:
     async with runtime.database.transaction() as connection:
-        contest = await commands.reschedule(runtime, Store(connection), contest_id, wanted.game_id, wanted.kickoff)
+        contest = await change(runtime, Store(connection), contest_id)
         now = await runtime.clock.now(connection)
     runtime.wake(commands.LOCK)
     return documents.brief(contest, now)

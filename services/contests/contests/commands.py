@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
@@ -23,20 +23,36 @@ from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
 from contests import commitments, imports, rulesets
-from contests.domain import RESERVED_MODELS, Judge, Lineup, LineupRefused, Ruleset, is_reserved, lock_instant
+from contests.domain import (
+    COVERED,
+    RESERVED_MODELS,
+    Day,
+    Judge,
+    Lineup,
+    LineupRefused,
+    Ruleset,
+    is_reserved,
+    lock_instant,
+    staying,
+    sunday_of,
+    weekday,
+)
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
     CommitmentMissing,
+    ContestCancelled,
     ContestExists,
     ContestLocked,
     ContestNotLocked,
     ContestUnknown,
     FileMalformed,
+    GameNotCovered,
     GameUnknown,
     LineupInvalid,
     LineupMissing,
     ModelReserved,
+    NoGameLeft,
     NothingToPlay,
     NotYet,
     RulesetUnknown,
@@ -148,7 +164,7 @@ def wellformed(contest_id: str) -> str:
 async def public_contest(store: Store, contest_id: str) -> Contest:
     """A contest that is or was open. Raises ``ContestUnknown``, which names those there are."""
     contest = await store.contest(contest_id) if _CONTEST.fullmatch(contest_id) else None
-    if contest is None or contest.state == "draft":
+    if contest is None or not contest.was_public:
         known = [other.contest for other in await store.contests()]
         listed = f"Known: {', '.join(known[-30:])}." if known else "None has been opened yet."
         raise ContestUnknown(f"There is no contest {contest_id[:100]!r}. {listed}", known=known)
@@ -156,12 +172,16 @@ async def public_contest(store: Store, contest_id: str) -> Contest:
 
 
 async def current_contest(store: Store, now: datetime) -> Contest | None:
-    """The contest to play now: of those that take lineups the next to lock, else the last that locked."""
+    """The contest to play now: of those that take lineups the next to lock, else the last that locked.
+
+    One that was called off only where there is no other.
+    """
     contests = await store.contests()
-    taking = [contest for contest in contests if not contest.is_locked(now)]
+    played = [contest for contest in contests if contest.state != "cancelled"]
+    taking = [contest for contest in played if not contest.is_locked(now)]
     if taking:
         return min(taking, key=lambda contest: (contest.locks_at, contest.contest))
-    return max(contests, key=lambda contest: (contest.locks_at, contest.contest), default=None)
+    return max(played or contests, key=lambda contest: (contest.locks_at, contest.contest), default=None)
 
 
 # --- submissions --------------------------------------------------------------------------------
@@ -195,17 +215,17 @@ async def judge_of(runtime: Runtime, store: Store, contest_id: str, version: int
 async def check(runtime: Runtime, contest_id: str, body: bytes, store: Store, agent: Agent) -> tuple[Lineup, Contest]:
     """Judge a body as a submission would be judged now; nothing is stored.
 
-    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ModelReserved``.
+    Raises ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``, ``ContestCancelled``, ``ModelReserved``.
     """
     contest = await public_contest(store, contest_id)
     judge = await judge_of(runtime, store, contest_id, contest.version)
-    is_locked = contest.is_locked(await runtime.clock.now(store.connection))
+    shut = closed(contest, await runtime.clock.now(store.connection))
     try:
         lineup = judge(body)
     except LineupRefused as refusal:
-        raise (locked(contest) if is_locked else invalid(refusal)) from None
-    if is_locked:
-        raise locked(contest)
+        raise shut or invalid(refusal) from None
+    if shut:
+        raise shut
     may_state_its_model(agent)
     return lineup, contest
 
@@ -226,9 +246,23 @@ def may_state_its_model(agent: Agent) -> None:
         )
 
 
-def locked(contest: Contest) -> ContestLocked:
+def closed(contest: Contest, now: datetime) -> ContestLocked | ContestCancelled | None:
+    """Why a contest that was opened takes no lineups now; None where it does."""
+    if contest.state == "cancelled":
+        return _cancelled(contest)
+    return _locked(contest) if contest.is_locked(now) else None
+
+
+def _cancelled(contest: Contest) -> ContestCancelled:
+    at = instant(contest.cancelled_at) if contest.cancelled_at else ""
+    reason = contest.cancelled_because or ""
+    detail = f"{contest.contest} was called off at {at}: {reason} It takes no lineups and never locks."
+    return ContestCancelled(detail, contest=contest.contest, cancelled_at=at, reason=reason)
+
+
+def _locked(contest: Contest, rule: str = "Lineups are taken before that instant only.") -> ContestLocked:
     at = instant(contest.locks_at)
-    detail = f"{contest.contest} locked at {at}; lineups are taken before that instant only."
+    detail = f"{contest.contest} locked at {at}. {rule}"
     return ContestLocked(detail, contest=contest.contest, locks_at=at)
 
 
@@ -244,10 +278,12 @@ async def own_revisions(contest_id: str, store: Store, agent: Agent) -> list[Rev
 async def commitment(runtime: Runtime, store: Store, contest_id: str) -> Commitment:
     """What a contest committed to at its lock.
 
-    Raises ``ContestUnknown``, ``ContestNotLocked``, ``CommitmentMissing``, and ``Unavailable`` in the moment between
-    the lock instant and the lock.
+    Raises ``ContestUnknown``, ``ContestCancelled``, ``ContestNotLocked``, ``CommitmentMissing``, and ``Unavailable``
+    in the moment between the lock instant and the lock.
     """
     contest = await public_contest(store, contest_id)
+    if contest.state == "cancelled":
+        raise _cancelled(contest)
     at = instant(contest.locks_at)
     if not contest.is_locked(await runtime.clock.now(store.connection)):
         detail = f"{contest_id} locks at {at}; what it commits to is published then."
@@ -308,8 +344,12 @@ async def read_file(
         raise FileMalformed(detail, faults=faults) from None
 
 
-async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, *, dry_run: bool) -> dict[str, str]:
+async def import_weeks(
+    store: Store, file: imports.Import, ruleset: str | None, *, dry_run: bool, days: Sequence[Day] = COVERED
+) -> dict[str, str]:
     """Store each week of a file as a draft, all or nothing; what became (or would become) of each.
+
+    ``days`` are the covered weekdays that the file was read by: the draft remembers them, for games that move.
 
     ``created``, ``replaced`` (an earlier draft) or ``unchanged``. Raises ``NothingToPlay`` and, where a
     contest that has opened would change, ``ContestExists``.
@@ -324,10 +364,11 @@ async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, 
             raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
         await store.hold(week.contest)
         before = await store.contest(week.contest)
-        if before is not None and await _same(store, week, rules):
+        kept = before is not None and before.state != "cancelled" and tuple(before.days) == tuple(days)
+        if kept and await _same(store, week, rules):
             outcomes[week.contest] = "unchanged"
             continue
-        if before is not None and before.state != "draft":
+        if before is not None and before.was_public:
             raise ContestExists(
                 f"{week.contest} is {before.state} and the file would change it; nothing was imported.",
                 contest=week.contest,
@@ -341,6 +382,8 @@ async def import_weeks(store: Store, file: imports.Import, ruleset: str | None, 
                 state="draft",
                 version=0,
                 price_source=file.source,
+                days=tuple(days),
+                sunday=sunday_of([game.kickoff for game in (*week.games, *week.outside)]),
                 opened_at=None,
                 locks_at=week.locks_at,
                 locked_at=None,
@@ -366,13 +409,15 @@ async def _same(store: Store, week: imports.Week, rules: Ruleset) -> bool:
 async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Contest:
     """Let a draft take lineups; one that is open stays so.
 
-    Raises ``ContestUnknown``, and ``ContestLocked`` where its lock instant has come.
+    Raises ``ContestUnknown``, ``ContestCancelled``, and ``ContestLocked`` where its lock instant has come.
     """
     await store.hold(contest_id)
     contest = await _any_contest(store, contest_id)
     now = await runtime.clock.now(store.connection)
+    if contest.state == "cancelled":
+        raise _cancelled(contest)
     if contest.state == "locked" or now >= contest.locks_at:
-        raise locked(contest)
+        raise _locked(contest)
     if contest.state == "open":
         return contest
     contest = await store.change_contest(contest_id, state="open", opened_at=now)
@@ -403,49 +448,164 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
 
 
 async def reschedule(runtime: Runtime, store: Store, contest_id: str, game_id: str, kickoff: datetime) -> Contest:
-    """Move a game, and the lock with it, while the contest is not locked.
+    """Give a game another kickoff, and move the lock with it, while the contest is not locked.
 
-    Where the lock instant would be past, the contest locks now: at the first instant after this decision,
-    so that every revision accepted so far was accepted before it.
-    Raises ``ContestUnknown``, ``GameUnknown``, ``ContestLocked``.
+    To a day that the contest does not cover the game leaves it; with a kickoff that is covered it is there again,
+    whatever had become of it.
+    Raises ``GameUnknown`` and what :func:`_put_schedule` raises.
+    """
+    contest, games, now = await _changeable(runtime, store, contest_id)
+    moved = contest.coverage.moved(_game(contest, games, game_id), kickoff)
+    return await _put_schedule(runtime, store, contest, games, [moved], now, what="reschedule")
+
+
+async def drop_game(
+    runtime: Runtime, store: Store, contest_id: str, game_id: str, status: Literal["moved", "cancelled"]
+) -> Contest:
+    """Take a game out of a contest that is not locked: ``cancelled``, or ``moved`` to a day not known or covered.
+
+    Its players leave the pool; accepted lineups stay as they are. Raises as :func:`reschedule`.
+    """
+    contest, games, now = await _changeable(runtime, store, contest_id)
+    left = _game(contest, games, game_id).model_copy(update={"status": status})
+    return await _put_schedule(runtime, store, contest, games, [left], now, what="drop-game")
+
+
+async def restore_game(
+    runtime: Runtime, store: Store, contest_id: str, game_id: str, kickoff: datetime | None = None
+) -> Contest:
+    """Let a game that has left come back, at a new kickoff or the one it had; its players are in the pool again.
+
+    Raises ``GameNotCovered`` where that kickoff is not on a covered day, and as :func:`reschedule`.
+    """
+    contest, games, now = await _changeable(runtime, store, contest_id)
+    game = _game(contest, games, game_id)
+    back = contest.coverage.moved(game, kickoff or game.kickoff)
+    if back.status != "scheduled":
+        raise GameNotCovered(
+            f"{game_id} kicks off on {weekday(back.kickoff)}, {instant(back.kickoff)}; {contest_id} covers "
+            f"{contest.coverage}. Give a kickoff that is covered.",
+            contest=contest_id,
+        )
+    return await _put_schedule(runtime, store, contest, games, [back], now, what="restore-game")
+
+
+async def cancel_contest(runtime: Runtime, store: Store, contest_id: str, reason: str) -> Contest:
+    """Call a contest off before its lock: it takes no more lineups and never locks. Again it stays as it is.
+
+    A draft of which nobody was told is dropped with no word. Raises ``ContestUnknown`` and ``ContestLocked``.
     """
     await store.hold(contest_id)
-    contest = await _any_contest(store, contest_id)
+    before = await _any_contest(store, contest_id)
+    if before.state == "cancelled":
+        return before
     now = await runtime.clock.now(store.connection)
-    if contest.is_locked(now):
-        raise locked(contest)
-    before = await store.games(contest_id)
-    if game_id not in {game.game_id for game in before}:
-        known = [game.game_id for game in before]
-        raise GameUnknown(f"{contest_id} does not cover {game_id[:100]!r}.", known=known)
-    await store.move_game(contest_id, game_id, kickoff)
-    games = await store.games(contest_id)
-    if games == before:
-        return contest
-    was = _of_game(contest, before, game_id)
-    locks_at = lock_instant(games)
-    if contest.state == "open" and locks_at <= now:
-        locks_at = now + timedelta(microseconds=1)
-    contest = await store.change_contest(contest_id, locks_at=locks_at)
-    if contest.state == "open":
+    if before.is_locked(now):
+        raise _locked(before, "A contest can be cancelled before its lock only; after it, its games are settled.")
+    contest = await store.change_contest(contest_id, state="cancelled", cancelled_at=now, cancelled_because=reason)
+    if contest.was_public:
         await emit(
-            store.connection, ev.ContestRescheduled(contest=contest_id, locks_at=locks_at, games=games), contest.version
+            store.connection,
+            ev.ContestCancelled(contest=contest_id, cancelled_at=now, reason=reason),
+            contest.version,
         )
-        if locks_at == now + timedelta(microseconds=1):
-            contest = await _lock(runtime, store, contest)
     await audit.record(
         store.connection,
-        what="reschedule",
+        what="cancel",
         target=f"contest/{contest_id}",
-        before=was,
-        after=_of_game(contest, games, game_id),
+        before={"state": before.state},
+        after={"state": contest.state, "cancelled_at": instant(now), "reason": reason},
     )
     return contest
 
 
-def _of_game(contest: Contest, games: Sequence[ev.Game], game_id: str) -> dict[str, str]:
-    (kickoff,) = (instant(game.kickoff) for game in games if game.game_id == game_id)
-    return {"game_id": game_id, "kickoff": kickoff, "locks_at": instant(contest.locks_at), "state": contest.state}
+async def _changeable(runtime: Runtime, store: Store, contest_id: str) -> tuple[Contest, tuple[ev.Game, ...], datetime]:
+    """A contest, held, whose schedule may change: its games, and the time.
+
+    Raises ``ContestUnknown``, ``ContestLocked``, ``ContestCancelled``.
+    """
+    await store.hold(contest_id)
+    contest = await _any_contest(store, contest_id)
+    now = await runtime.clock.now(store.connection)
+    if contest.state == "cancelled":
+        raise _cancelled(contest)
+    if contest.is_locked(now):
+        raise _locked(contest, "Its games move, leave and come back before that instant only.")
+    return contest, await store.games(contest_id), now
+
+
+def _game(contest: Contest, games: Sequence[ev.Game], game_id: str) -> ev.Game:
+    for game in games:
+        if game.game_id == game_id:
+            return game
+    known = [game.game_id for game in games]
+    raise GameUnknown(f"{contest.contest} does not cover {game_id[:100]!r}.", known=known)
+
+
+async def _put_schedule(
+    runtime: Runtime,
+    store: Store,
+    contest: Contest,
+    before: Sequence[ev.Game],
+    changes: Sequence[ev.Game],
+    now: datetime,
+    *,
+    what: str,
+) -> Contest:
+    """Store changed games of a contest that the caller holds, and move its lock; the same again is no change.
+
+    Where the lock instant would be past, an open contest locks now: at the first instant after this decision,
+    so that every revision accepted so far was accepted before it. Raises ``NoGameLeft``.
+    """
+    was = {game.game_id: game for game in before}
+    changed = [game for game in changes if game != was[game.game_id]]
+    if not changed:
+        return contest
+    games = sorted((was | {game.game_id: game for game in changed}).values(), key=lambda game: game.kickoff)
+    locks_at = lock_after(contest, games, now)
+    await store.put_games(contest.contest, changed)
+    earlier, contest = contest, await store.change_contest(contest.contest, locks_at=locks_at)
+    if contest.state == "open":
+        told = ev.ContestRescheduled(
+            contest=contest.contest, locks_at=locks_at, games=await store.games(contest.contest)
+        )
+        await emit(store.connection, told, contest.version)
+        if locks_at == now + _AT_ONCE:
+            contest = await _lock(runtime, store, contest)
+    for game in changed:
+        await audit.record(
+            store.connection,
+            what=what,
+            target=f"contest/{contest.contest}",
+            before=_of_game(earlier, was[game.game_id]),
+            after=_of_game(contest, game),
+        )
+    return contest
+
+
+_AT_ONCE = timedelta(microseconds=1)
+
+
+def lock_after(contest: Contest, games: Sequence[ev.Game], now: datetime) -> datetime:
+    """When a contest would lock by these games: an open one at once where that is past. Raises ``NoGameLeft``."""
+    if not staying(games):
+        raise NoGameLeft(
+            f"No game of {contest.contest} would be left in it, and a contest needs one. Cancel the contest instead: "
+            f"`mafl contest cancel {contest.contest} --reason …`.",
+            contest=contest.contest,
+        )
+    locks_at = lock_instant(games)
+    return now + _AT_ONCE if contest.state == "open" and locks_at <= now else locks_at
+
+
+def _of_game(contest: Contest, game: ev.Game) -> dict[str, str]:
+    return {
+        "game_id": game.game_id,
+        "kickoff": instant(game.kickoff),
+        "status": game.status,
+        "locks_at": instant(contest.locks_at),
+        "state": contest.state,
+    }
 
 
 async def _any_contest(store: Store, contest_id: str) -> Contest:
@@ -463,12 +623,14 @@ async def _any_contest(store: Store, contest_id: str) -> Contest:
 async def lock_contest(runtime: Runtime, store: Store, contest_id: str) -> Contest:
     """Lock a contest whose instant has come, unless another copy has; the contest as it is now.
 
-    Raises ``ContestUnknown``, and ``NotYet`` before the instant.
+    Raises ``ContestUnknown``, ``ContestCancelled``, and ``NotYet`` before the instant.
     """
     await store.hold(contest_id)
     contest = await _any_contest(store, contest_id)
     if contest.state == "locked":
         return contest
+    if contest.state == "cancelled":
+        raise _cancelled(contest)
     now = await runtime.clock.now(store.connection)
     if contest.state == "draft" or now < contest.locks_at:
         at = instant(contest.locks_at)
@@ -553,7 +715,7 @@ async def keep_the_lock(runtime: Runtime) -> None:
                 try:
                     async with runtime.database.transaction() as connection:
                         await lock_contest(runtime, Store(connection), contest)
-                except NotYet:  # It was rescheduled in between.
+                except (NotYet, ContestCancelled):  # It was rescheduled or called off in between.
                     pause = 0
                 except Exception as error:  # One contest's trouble must not keep the others open.
                     failures.append(error)
@@ -586,6 +748,11 @@ async def move_clock(runtime: Runtime, store: Store, now: datetime) -> None:
     if before != now:
         was, is_now = {"now": instant(before)}, {"now": instant(now)}
         await audit.record(store.connection, what="move", target="clock", before=was, after=is_now)
-    for contest, locks_at in await store.next_locks():
-        if locks_at <= now:
+    due = [contest for contest, locks_at in await store.next_locks() if locks_at <= now]
+    for contest in sorted(due):
+        await store.hold(contest)
+    for contest in due:
+        try:
             await lock_contest(runtime, store, contest)
+        except (NotYet, ContestCancelled):  # It was rescheduled or called off while this waited for it.
+            continue

@@ -36,6 +36,8 @@ def brief(contest: Contest, now: datetime) -> dict[str, Any]:
         "opened_at": instant(contest.opened_at) if contest.opened_at else None,
         "locks_at": instant(contest.locks_at),
         "locked_at": instant(contest.locks_at) if locked else None,
+        "cancelled_at": instant(contest.cancelled_at) if contest.cancelled_at else None,
+        "cancelled_because": contest.cancelled_because,
     }
 
 
@@ -55,17 +57,20 @@ def whole(contest: Contest, rules: Ruleset, games: Sequence[Game], now: datetime
         },
         "pick_confidence_points_per_1000": rules.pick_confidence_points_per_1000 / 100,
         "units": UNITS,
-        "games": [
-            {
-                "game_id": game.game_id,
-                "away": game.away,
-                "home": game.home,
-                "kickoff": instant(game.kickoff),
-                "kickoff_zone": game.kickoff_zone,
-            }
-            for game in games
-        ],
+        "games": [game_document(game) for game in games],
         "pool": f"/api/v1/contests/{contest.contest}/pool",
+    }
+
+
+def game_document(game: Game) -> dict[str, Any]:
+    """A game, with whether it has left the contest."""
+    return {
+        "game_id": game.game_id,
+        "away": game.away,
+        "home": game.home,
+        "kickoff": instant(game.kickoff),
+        "kickoff_zone": game.kickoff_zone,
+        "status": game.status,
     }
 
 
@@ -82,7 +87,10 @@ class Representation:
 
 
 def pool(contest: str, games: Sequence[Game], players: Sequence[PoolPlayer], *, as_csv: bool) -> Representation:
-    """The pool, one player a row: positions separated by ``/`` in CSV, a list in JSON."""
+    """The pool, one player a row: positions separated by ``/`` in CSV, a list in JSON, which has the games too.
+
+    ``players`` are those who may be picked, ``games`` all of the contest.
+    """
     by_id = {game.game_id: game for game in games}
     rows: list[dict[str, Any]] = [
         {
@@ -99,7 +107,7 @@ def pool(contest: str, games: Sequence[Game], players: Sequence[PoolPlayer], *, 
         for player in players
     ]
     if not as_csv:
-        document = {"contest": contest, "players": rows}
+        document = {"contest": contest, "games": [game_document(game) for game in games], "players": rows}
         return Representation(json.dumps(document, ensure_ascii=False).encode(), "application/json")
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, POOL_COLUMNS)

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 from zoneinfo import ZoneInfo
@@ -100,13 +100,57 @@ def weekday(kickoff: datetime) -> Day:
     return DAYS[kickoff.astimezone(EASTERN).weekday()]
 
 
+def sunday_of(kickoffs: Sequence[datetime]) -> date:
+    """The Sunday of the week that games with these kickoffs are of, at least one: by the middle one.
+
+    The league's weeks go from Wednesday or Thursday to Monday, Tuesday or Wednesday; a Wednesday by itself is taken
+    for the first day of its week.
+    """
+    day = sorted(kickoffs)[len(kickoffs) // 2].astimezone(EASTERN).date()
+    ahead = (6 - day.weekday()) % 7
+    return day + timedelta(days=ahead if ahead <= 4 else ahead - 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which kickoffs a contest covers: those on its weekdays, US Eastern, in the week of its Sunday.
+
+    That week goes from the Tuesday before to the Wednesday after: the league has begun one on a Wednesday (Christmas
+    2024) and ended one on a Wednesday (2020-12-02).
+    """
+
+    days: tuple[Day, ...]
+    sunday: date
+
+    FIRST, LAST = timedelta(days=-5), timedelta(days=3)
+
+    def covers(self, kickoff: datetime) -> bool:
+        """Whether a game with this kickoff, an aware time, is the contest's."""
+        after = kickoff.astimezone(EASTERN).date() - self.sunday
+        return weekday(kickoff) in self.days and self.FIRST <= after <= self.LAST
+
+    def moved(self, game: Game, kickoff: datetime) -> Game:
+        """The game at another kickoff: ``scheduled``, or ``moved`` where it is not covered there."""
+        status = "scheduled" if self.covers(kickoff) else "moved"
+        return game.model_copy(update={"kickoff": kickoff.astimezone(UTC), "status": status})
+
+    def __str__(self) -> str:
+        first, last = self.sunday + self.FIRST, self.sunday + self.LAST
+        return f"{' and '.join(self.days)} from {first} to {last}, US Eastern"
+
+
+def staying(games: Iterable[Game]) -> tuple[Game, ...]:
+    """The games that have not left their contest."""
+    return tuple(game for game in games if game.status == "scheduled")
+
+
 def lock_instant(games: Sequence[Game]) -> datetime:
     """When a contest locks: the kickoff of its first Sunday game, else of its first game.
 
-    ``games`` are the covered ones, at least one.
+    ``games`` are the covered ones. Those that have left do not count; at least one has not.
     """
-    sundays = [game.kickoff for game in games if weekday(game.kickoff) == "Sunday"]
-    return min(sundays or [game.kickoff for game in games])
+    kickoffs = [game.kickoff for game in staying(games)]
+    return min([kickoff for kickoff in kickoffs if weekday(kickoff) == "Sunday"] or kickoffs)
 
 
 # --- agents -------------------------------------------------------------------------------------
@@ -153,7 +197,8 @@ CONTRACT: dict[str, str] = {
     "slot-missing": "no pick fills a slot of the roster, or a pick does not say which it fills",
     "slot-unknown": "the roster has no such slot",
     "slot-repeated": "an earlier pick fills the same slot",
-    "player-unknown": "no such player_id in this contest's pool, or a pick without one",
+    "player-unknown": "no such player_id in this contest's pool, a player whose game has left the contest, or a pick "
+    "without one",
     "player-repeated": "an earlier pick names the same player",
     "player-ineligible": "the player's positions do not fit the slot",
     "over-cap": "the prices of the picks add up to more than the cap",
@@ -292,7 +337,12 @@ class Judge:
         self.version = version
         self.games = tuple(games)
         self.ruleset = ruleset
-        self.players = {player.player_id: player for player in players}
+        left = {game.game_id: game for game in self.games if game.status != "scheduled"}
+        listed = {player.player_id: player for player in players}
+        self.players = {name: player for name, player in listed.items() if player.game_id not in left}
+        """Who may be picked."""
+        self.left = {name: left[player.game_id] for name, player in listed.items() if player.game_id in left}
+        """The games, by player, of those who were in the pool until their game left the contest."""
         self.slots = {slot.slot: slot for slot in ruleset.roster}
         self._prices = {
             slot.slot: {
@@ -584,7 +634,15 @@ class _Inquest:
             return None
         pointer = _pointer("picks", place, "player_id")
         player = self.judge.players.get(name)
-        if player is None:
+        left = self.judge.left.get(name)
+        if left is not None:
+            what = {"cancelled": "is cancelled", "moved": "was moved out of this contest's days"}[left.status]
+            detail = (
+                f"{_printable(name)!r} is in the pool no more: his game, {left.away} at {left.home} ({left.game_id}), "
+                f"{what}. /api/v1/contests/{self.judge.contest} has the status of every game."
+            )
+            self._add("player-unknown", pointer, detail, _printable(name), pool)
+        elif player is None:
             detail = f"The pool of {self.judge.contest} has no player {_printable(name)!r}."
             self._add("player-unknown", pointer, detail, _printable(name), pool)
         elif name in first:

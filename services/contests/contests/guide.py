@@ -16,7 +16,7 @@ from common.limits import Limit
 from common.points import as_points
 from contests import advice
 from contests.documents import POOL_COLUMNS
-from contests.domain import CODES, DAYS, MAX_BODY, Ruleset, weekday
+from contests.domain import CODES, DAYS, MAX_BODY, Ruleset, staying, weekday
 from contests.store import Contest
 
 _pages = Environment(  # Markdown for agents, of our own data and the pool's; it is not HTML.
@@ -64,9 +64,11 @@ def skill(
         contest=contest,
         contest_id=contest.contest if contest else "2026-W04",
         locked=contest is not None and contest.is_locked(now),
+        cancelled=contest.cancelled_because if contest else None,
         locks_at=instant(contest.locks_at) if contest else None,
-        days=sorted({weekday(game.kickoff) for game in games}, key=lambda day: -DAYS.index(day)),
-        games=len(games),
+        days=sorted({weekday(game.kickoff) for game in staying(games)}, key=lambda day: -DAYS.index(day)),
+        games=len(staying(games)),
+        left=[game for game in games if game.status != "scheduled"],
         players=len(players),
         rules=rules,
         per_unit=[(name, as_points(points)) for name, points in rules.scoring.per_unit.items()],

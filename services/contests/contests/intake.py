@@ -5,11 +5,13 @@ the clock once, judges every body by the contest as it is under that lock, and s
 that tell of it. What is not sound is judged at length afterwards, when nothing is held.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from common import events as ev
+from common.canonical import canonical_json
 from common.commitment import Signer, salts_by_pointer
 from common.grouped import Bounds, Grouped
 from common.logs import correlation_id
@@ -18,7 +20,7 @@ from common.problems import IdempotencyKeyReused
 from common.service import Runtime
 from contests import commands, receipts
 from contests.domain import Judge, Lineup, LineupRefused, canonical
-from contests.problems import ContestLocked, ContestUnknown, ModelReserved
+from contests.problems import ContestUnknown, ModelReserved
 from contests.store import Contest, Revision, Store, Submitter, Turn
 
 _BOUNDS = Bounds(largest=64, abreast=2, room=64 << 20, patience=5)
@@ -60,8 +62,8 @@ async def submit(
     """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
 
     Durable once it returns. Raises ``Unauthorized``, ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``,
-    ``ModelReserved``, ``IdempotencyKeyReused``, and ``Unavailable`` where the database does not answer in time, too
-    much waits, or the key is unknown here and the registry does not answer.
+    ``ContestCancelled``, ``ModelReserved``, ``IdempotencyKeyReused``, and ``Unavailable`` where the database does not
+    answer in time, too much waits, or the key is unknown here and the registry does not answer.
     """
     key_hash = commands.hash_of(key)
     group: Grouped[Submission, Revision] | None = runtime.state.get("intake")
@@ -139,19 +141,23 @@ class _Group:
         replayed = None
         if submission.idempotency_key is not None:
             replayed = self.turn.replayed.get((agent.agent_id, submission.idempotency_key))
-        is_locked = self.contest.is_locked(self.turn.now)
+        closed = commands.closed(self.contest, self.turn.now)
         lineup = self._sound(submission)
-        if lineup is None:
-            return commands.locked(self.contest) if is_locked and replayed is None else _Doubtful(self.judge)
-        body = canonical(lineup.body)
         if replayed is not None and submitter.lineup_id is not None:
-            return _first_answer(await self._revision(store, submitter.lineup_id, replayed), body)
+            before = await self._revision(store, submitter.lineup_id, replayed)
+            if lineup is not None:
+                return _first_answer(before, canonical(lineup.body))
+            # It was sound by the pool of its time, which a game may have left since.
+            return before if _says(submission.body, before.body) else _Doubtful(self.judge)
+        if closed is not None:
+            return closed
+        if lineup is None:
+            return _Doubtful(self.judge)
         try:
-            if is_locked:
-                raise commands.locked(self.contest)
             commands.may_state_its_model(agent)
-        except (ContestLocked, ModelReserved) as refusal:
+        except ModelReserved as refusal:
             return refusal
+        body = canonical(lineup.body)
         return self._accept(submission, submitter, lineup, body)
 
     def _sound(self, submission: Submission) -> Lineup | None:
@@ -221,6 +227,14 @@ def _submitted(revision: Revision, lineup: Lineup, correlation: str) -> Recorded
     }
     about = f"lineup/{revision.lineup_id}"
     return recorded(ev.LineupSubmitted, about, data, revision.revision, correlation=correlation)
+
+
+def _says(body: bytes, canonical_body: str) -> bool:
+    """Whether a body that is not sound (now) is this one, whatever its blanks and the order of its members."""
+    try:
+        return canonical_json(json.loads(body)) == canonical_body.encode()
+    except (ValueError, RecursionError):
+        return False
 
 
 def _first_answer(before: Revision, body: bytes) -> Revision | IdempotencyKeyReused:

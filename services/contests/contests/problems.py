@@ -11,9 +11,12 @@ With those of ``common`` that it raises too::
     ├── LineupInvalid           422   every violation is listed
     ├── ContestLocked           409   the lock instant has come
     ├── ContestNotLocked        409   what is asked for is told after the lock
+    ├── ContestCancelled        409   an operator called the contest off
     ├── ModelReserved           409   the agent states a model that is MAFL's own
     ├── IdempotencyKeyReused    409   the same key with another body
     ├── NotYet                  409   the lock instant has not come
+    ├── NoGameLeft              409   the last game of a contest cannot leave it
+    ├── GameNotCovered          409   a game cannot come back to a day that the contest does not cover
     ├── ContestExists           409   an import would change a contest that has opened
     ├── FileMalformed           422   nothing of the file is imported
     ├── NothingToPlay           422   a week without covered games or without players
@@ -62,6 +65,24 @@ class ContestNotLocked(Problem):
     status = 409
     code = "contest-not-locked"
     title = "The contest is not locked yet"
+
+
+class ContestCancelled(Problem):
+    status = 409
+    code = "contest-cancelled"
+    title = "The contest is cancelled"
+
+
+class NoGameLeft(Problem):
+    status = 409
+    code = "no-game-left"
+    title = "The contest would have no game left"
+
+
+class GameNotCovered(Problem):
+    status = 409
+    code = "game-not-covered"
+    title = "The contest does not cover that day"
 
 
 class ModelReserved(Problem):

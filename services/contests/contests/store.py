@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Date,
     DateTime,
     Dialect,
     Double,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    bindparam,
     delete,
     func,
     insert,
@@ -41,7 +43,7 @@ from common.clock import BEFORE_THE_FIRST_MOVE, Clock
 from common.db import driver
 from common.events import Game, Marks, PoolPlayer
 from common.outbox import Recorded, record
-from contests.domain import Ruleset
+from contests.domain import Coverage, Day, Ruleset
 
 METADATA = MetaData()
 
@@ -55,10 +57,14 @@ CONTESTS = Table(
     Column("version", Integer, nullable=False),
     Column("rules", JSON, nullable=False),
     Column("price_source", Text, nullable=False),
+    Column("days", pg.ARRAY(Text), nullable=False),
+    Column("sunday", Date, nullable=False),
     Column("opened_at", DateTime(timezone=True)),
     Column("locks_at", DateTime(timezone=True), nullable=False),
     Column("locked_at", DateTime(timezone=True)),
     Column("entries", Integer),
+    Column("cancelled_at", DateTime(timezone=True)),
+    Column("cancelled_because", Text),
     Index("contests_by_lock", "state", "locks_at"),
 )
 
@@ -71,6 +77,7 @@ GAMES = Table(
     Column("home", Text, nullable=False),
     Column("kickoff", DateTime(timezone=True), nullable=False),
     Column("kickoff_zone", Text, nullable=False),
+    Column("status", Text, nullable=False, server_default="scheduled"),
 )
 
 PLAYERS = Table(
@@ -179,7 +186,11 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """A contest as stored. ``state`` is draft, open or locked; ``version`` counts the events that told of it."""
+    """A contest as stored. ``state`` is draft, open, locked or cancelled; ``version`` counts its changes.
+
+    ``days`` are the weekdays it covers, US Eastern, ``sunday`` the one of its week. Once it is open, each version has
+    an event of its own. ``cancelled_because`` is what the operator said.
+    """
 
     contest: str
     season: int
@@ -187,10 +198,24 @@ class Contest:
     state: str
     version: int
     price_source: str
+    days: Sequence[Day]
+    sunday: date
     opened_at: datetime | None
     locks_at: datetime
     locked_at: datetime | None
     entries: int | None
+    cancelled_at: datetime | None = None
+    cancelled_because: str | None = None
+
+    @property
+    def coverage(self) -> Coverage:
+        """Which kickoffs it covers."""
+        return Coverage(tuple(self.days), self.sunday)
+
+    @property
+    def was_public(self) -> bool:
+        """Whether it is or was open, so that everybody may know of it."""
+        return self.opened_at is not None
 
     def is_locked(self, now: datetime) -> bool:
         """Whether it takes no more lineups: from its lock instant on, processed or not."""
@@ -341,10 +366,10 @@ class Store:
         return next(map(_contest, await self._mappings(_STANDING.where(CONTESTS.c.contest == contest))), None)
 
     async def contests(self, *, drafts: bool = False) -> list[Contest]:
-        """All contests by id; drafts only where asked for."""
+        """All contests by id; those that were never open only where asked for."""
         wanted = _STANDING.order_by(CONTESTS.c.contest)
         if not drafts:
-            wanted = wanted.where(CONTESTS.c.state != "draft")
+            wanted = wanted.where(CONTESTS.c.opened_at.is_not(None))
         return [_contest(row) for row in await self._mappings(wanted)]
 
     async def ruleset(self, contest: str) -> Ruleset:
@@ -353,7 +378,9 @@ class Store:
         return Ruleset.model_validate((await self.connection.execute(wanted)).scalar_one())
 
     async def hold(self, contest: str) -> None:
-        """Take the contest's lock alone until the transaction ends, to lock or reschedule; submissions share it.
+        """Take the contest's lock alone until the transaction ends, to change the contest; submissions share it.
+
+        Whoever takes several takes them in the order of their ids, so that nobody waits for who waits for him.
 
         PostgreSQL queues for it in order, so that a stream of shared holders cannot starve the exclusive one.
         What the lock guards must be read in a later statement than this one.
@@ -381,6 +408,8 @@ class Store:
                 version=contest.version,
                 rules=ruleset.model_dump(mode="json"),
                 price_source=contest.price_source,
+                days=list(contest.days),
+                sunday=contest.sunday,
                 locks_at=contest.locks_at,
             )
         )
@@ -396,12 +425,15 @@ class Store:
         changed = await self.connection.execute(statement.returning(*_STANDING.selected_columns))
         return _contest(changed.mappings().one())
 
-    async def move_game(self, contest: str, game_id: str, kickoff: datetime) -> None:
-        this = (GAMES.c.contest == contest) & (GAMES.c.game_id == game_id)
-        await self.connection.execute(update(GAMES).where(this).values(kickoff=kickoff))
+    async def put_games(self, contest: str, games: Sequence[Game]) -> None:
+        """Take over kickoff and status of games that the contest has."""
+        this = (GAMES.c.contest == contest) & (GAMES.c.game_id == bindparam("of_game"))
+        statement = update(GAMES).where(this).values(kickoff=bindparam("at"), status=bindparam("as"))
+        values = [{"of_game": game.game_id, "at": game.kickoff, "as": game.status} for game in games]
+        await self.connection.execute(statement, values)
 
     async def games(self, contest: str) -> tuple[Game, ...]:
-        """The games of a contest by kickoff."""
+        """The games of a contest by kickoff, those that have left it too."""
         wanted = select(GAMES).where(GAMES.c.contest == contest).order_by(GAMES.c.kickoff, GAMES.c.game_id)
         return tuple(Game.model_validate(dict(row)) for row in await self._mappings(wanted))
 

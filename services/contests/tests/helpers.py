@@ -15,7 +15,7 @@ import httpx
 from common import events as ev
 from common.events import PoolPlayer
 from contests import imports, rulesets
-from contests.domain import EASTERN, Judge
+from contests.domain import DAYS, EASTERN, Judge
 from testkit.fixtures import Started
 
 SLOTS = ("QB", "RB1", "RB2", "WR1", "WR2", "WR3", "TE", "FLEX", "DST")
@@ -197,10 +197,11 @@ async def week_four_is_open(service: Started, now: datetime = OPENED) -> None:
     await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/open"))
 
 
-def a_covered_day(days: int = 300) -> datetime:
-    """A Sunday, some days from now."""
-    at = datetime.now(EASTERN).replace(hour=13, minute=0, second=0, microsecond=0) + timedelta(days=days)
-    return at + timedelta(days=(6 - at.weekday()) % 7)
+def later_this_week() -> datetime:
+    """A kickoff some hours or days from now, of a week to which a kickoff in the next minutes belongs too."""
+    at = datetime.now(EASTERN)
+    tuesday = (at + timedelta(days=(1 - at.weekday()) % 7)).replace(hour=23, minute=0, second=0, microsecond=0)
+    return tuesday if tuesday - at > timedelta(hours=2) else tuesday + timedelta(days=1)
 
 
 NEXT_YEAR = "2026-W04"
@@ -208,18 +209,19 @@ NEXT_YEAR = "2026-W04"
 
 @functools.cache
 def next_year() -> bytes:
-    """A pool whose one game is on a Sunday next year, until a test moves it: for tests by the real clock."""
-    return small_pool(a_covered_day().isoformat())
+    """A pool whose one game is still to come, until a test moves it: for tests by the real clock."""
+    return small_pool(later_this_week().isoformat())
 
 
 @functools.cache
 def next_years_players() -> tuple[PoolPlayer, ...]:
-    return imports.read(next_year()).weeks[0].players
+    return imports.read(next_year(), days=DAYS).weeks[0].players
 
 
 async def next_year_is_open(service: Started) -> None:
-    """The contest of ``next_year`` takes lineups, by the real clock."""
-    await ok(await service.operator.post("/operator/api/v1/contests/import", content=next_year()))
+    """The contest of ``next_year``, which covers every day, takes lineups, by the real clock."""
+    every = {"days": list(DAYS)}
+    await ok(await service.operator.post("/operator/api/v1/contests/import", content=next_year(), params=every))
     await ok(await service.operator.post(f"/operator/api/v1/contests/{NEXT_YEAR}/open"))
 
 

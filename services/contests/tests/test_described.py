@@ -26,7 +26,7 @@ def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_every_call_describes_its_answers_and_its_refusals(described: Described) -> None:
-    assert len(operations(described.document)) == 21
+    assert len(operations(described.document)) == 24
     for name, operation in operations(described.document):
         answers = operation["responses"]
         (success,) = (answer for status, answer in answers.items() if status in ("200", "201"))
@@ -57,6 +57,8 @@ BRIEF: dict[str, Any] = {
     "opened_at": "2017-09-28T12:00:00Z",
     "locks_at": "2017-10-01T17:00:00Z",
     "locked_at": None,
+    "cancelled_at": None,
+    "cancelled_because": None,
 }
 REFUSAL = {"type": "urn:mafl:problem:contest-unknown", "title": "t", "status": 404, "code": "contest-unknown"}
 

@@ -176,7 +176,8 @@ async def test_a_game_moved_into_the_past_locks_at_once_after_all_that_was_accep
         await week_four_is_open(service)
         (agent,) = await join(service, 1)
         await ok(await agent.submit(cheapest()))
-        past = {"game_id": week_four().games[0].game_id, "kickoff": "2017-09-24T13:00:00-04:00"}
+        await service.move_clock(LOCK - timedelta(hours=1))
+        past = {"game_id": week_four().games[0].game_id, "kickoff": "2017-10-01T09:30:00-04:00"}
         answer = await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/reschedule", json=past))
         assert answer["state"] == "locked"
         assert (await agent.submit(cheapest(number=1))).json()["code"] == "contest-locked"

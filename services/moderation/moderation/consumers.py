@@ -28,6 +28,11 @@ async def rescheduled(connection: AsyncConnection, event: ev.ContestRescheduled,
     await Store(connection).rescheduled(event.contest, event.locks_at, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.ContestCancelled)
+async def cancelled(connection: AsyncConnection, event: ev.ContestCancelled, envelope: ev.Envelope) -> None:
+    await Store(connection).cancelled(event.contest, event.cancelled_at)
+
+
 @HANDLERS.on(ev.ContestLocked)
 async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
     await Store(connection).locked(event.contest, event.locked_at)

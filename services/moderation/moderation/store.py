@@ -54,8 +54,12 @@ CONTESTS = Table(
     Column("version", Integer, nullable=False),
     Column("locks_at", DateTime(timezone=True)),
     Column("locked_at", DateTime(timezone=True)),
+    Column("cancelled_at", DateTime(timezone=True)),
 )
-"""``names`` are the pool's, known once ``contest.opened`` has arrived; ``version`` is that of ``locks_at``."""
+"""``names`` are the pool's, known once ``contest.opened`` has arrived; ``version`` is that of ``locks_at``.
+
+The texts of a contest that was called off are kept and wait for nothing: nobody will ever see them.
+"""
 
 TEXTS = Table(
     "texts",
@@ -249,6 +253,10 @@ class Store:
         """A contest is locked."""
         await self._contest(contest, 0, locked_at=locked_at)
 
+    async def cancelled(self, contest: str, cancelled_at: datetime) -> None:
+        """A contest was called off; it never locks."""
+        await self._contest(contest, 0, cancelled_at=cancelled_at)
+
     async def _contest(self, contest: str, version: int, **values: Any) -> None:
         statement = insert(CONTESTS).values(contest=contest, version=version, **values)
         news: dict[str, Any] = {name: statement.excluded[name] for name in values}
@@ -296,7 +304,7 @@ class Store:
         query = (
             select(TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer, TEXTS.c.contest, TEXTS.c.text)
             .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
-            .where(TEXTS.c.state.is_(None), CONTESTS.c.names.is_not(None))
+            .where(TEXTS.c.state.is_(None), CONTESTS.c.names.is_not(None), CONTESTS.c.cancelled_at.is_(None))
             .order_by(TEXTS.c.due_at, TEXTS.c.accepted_at)
             .limit(limit)
             .with_for_update(of=TEXTS, skip_locked=True)
@@ -558,7 +566,8 @@ class Store:
     async def backlog(self) -> Backlog:
         """What waits to be judged."""
         age = func.extract("epoch", func.clock_timestamp() - func.min(TEXTS.c.received_at))
-        query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.state.is_(None))
+        off = exists().where(CONTESTS.c.contest == TEXTS.c.contest, CONTESTS.c.cancelled_at.is_not(None))
+        query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.state.is_(None), ~off)
         texts, oldest = (await self.connection.execute(query)).one()
         names, models = [
             (await self.connection.execute(select(func.count()).where(table.c.state.is_(None)))).scalar_one()

@@ -5,6 +5,7 @@ The errors, beside their use::
     Problem
     ├── StatisticsInvalid        422   a file that cannot be used, with the line and column of each fault
     ├── StatisticsFinal          409   provisional statistics for a week that is final
+    ├── ContestCancelled         409   it was called off before its lock
     ├── LineupsMissing           409   events are still arriving; try again
     ├── LineupsSurplus           409   more lineups than the lock announced
     ├── StatisticsMissing        409   no final statistics of the contest's week
@@ -63,6 +64,12 @@ class StatisticsFinal(Problem):
     status = 409
     code = "statistics-final"
     title = "The week's statistics are final"
+
+
+class ContestCancelled(Problem):
+    status = 409
+    code = "contest-cancelled"
+    title = "The contest is cancelled"
 
 
 class LineupsMissing(Problem):
@@ -279,6 +286,12 @@ async def _inputs(store: Store, contest: str) -> Inputs:
             f"No contest called {shown(contest)} has been opened; `mafl contest list` shows those there are, "
             "and a draft takes `mafl contest open` first."
         )
+    if known.cancelled_because is not None:
+        raise ContestCancelled(
+            f"{contest} was called off before its lock: {known.cancelled_because} There is nothing to settle.",
+            contest=contest,
+            reason=known.cancelled_because,
+        )
     have = await store.count_lineups(contest)
     if known.opened is None or known.entries is None:
         raise LineupsMissing(
@@ -293,6 +306,13 @@ async def _inputs(store: Store, contest: str) -> Inputs:
                 for name, part in (("contest.opened", known.opened), ("contest.locked", known.entries))
                 if part is None
             ],
+        )
+    if not known.scheduled:
+        raise LineupsMissing(
+            f"The schedule by which {contest} locked is on its way; try again.",
+            have=have,
+            need=known.entries,
+            waits_for=["contest.rescheduled"],
         )
     if have < known.entries:
         raise LineupsMissing(

@@ -26,10 +26,16 @@ async def rescheduled(connection: AsyncConnection, event: ev.ContestRescheduled,
     await Store(connection).keep_schedule(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.ContestCancelled)
+async def cancelled(connection: AsyncConnection, event: ev.ContestCancelled, envelope: ev.Envelope) -> None:
+    """Keep that there will be nothing to settle."""
+    await Store(connection).keep_cancelled(event)
+
+
 @HANDLERS.on(ev.ContestLocked)
 async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
-    """Keep how many lineups there will be to settle."""
-    await Store(connection).keep_locked(event)
+    """Keep how many lineups there will be to settle, and by which schedule."""
+    await Store(connection).keep_locked(event, envelope.aggregateversion)
 
 
 @HANDLERS.on(ev.LineupLocked)

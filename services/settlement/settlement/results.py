@@ -65,19 +65,28 @@ class Outcome:
 
 
 def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Points of every player of the pool, by id; one without a statistics line did not play and scores zero."""
+    """Points of every player of the pool, by id; one without a statistics line did not play and scores zero.
+
+    So does one whose game left the contest before its lock, also where it was played on another day (S3).
+    """
     domain.check_scoring(contest.scoring)
+    left = {game.game_id for game in contest.games if game.status != "scheduled"}
     return {
-        player_id: domain.points(lines.get(player_id, {}), contest.scoring)
-        for player_id in sorted(player.player_id for player in contest.players)
+        player.player_id: 0
+        if player.game_id in left
+        else domain.points(lines.get(player.player_id, {}), contest.scoring)
+        for player in sorted(contest.players, key=lambda player: player.player_id)
     }
 
 
 def silent_games(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> tuple[ev.Game, ...]:
-    """Covered games with players in the pool of whom none has a statistics line: not played, or not imported."""
+    """Covered games with players in the pool of whom none has a statistics line: not played, or not imported.
+
+    Games that left the contest before its lock are none of them.
+    """
     priced = {player.game_id for player in contest.players}
     heard = {player.game_id for player in contest.players if player.player_id in lines}
-    return tuple(game for game in contest.games if game.game_id in priced - heard)
+    return tuple(game for game in contest.games if game.status == "scheduled" and game.game_id in priced - heard)
 
 
 def lineup_points(entries: Sequence[Entry], players: Mapping[str, int]) -> list[tuple[int, ...]]:

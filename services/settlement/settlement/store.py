@@ -50,7 +50,9 @@ CONTESTS = Table(
     Column("games", JSONB),
     Column("games_version", Integer, nullable=False, server_default=text("0")),
     Column("locked_at", DateTime(timezone=True)),
+    Column("locked_version", Integer),
     Column("entries", Integer),
+    Column("cancelled_because", Text),
     Column("scores_sequence", Integer, nullable=False, server_default=text("0")),
     Index("contests_of_week", "season", "week"),
 )
@@ -120,11 +122,17 @@ RESULTS = Table(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What has arrived of a contest so far. ``entries`` is how many lineups the lock announced."""
+    """What has arrived of a contest so far. ``entries`` is how many lineups the lock announced.
+
+    ``opened`` has the games as the newest schedule that arrived has them; ``scheduled`` says whether that is the one
+    by which the contest locked.
+    """
 
     contest: str
     opened: ev.ContestOpened | None
     entries: int | None
+    scheduled: bool
+    cancelled_because: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +187,18 @@ class Store:
             )
         )
 
-    async def keep_locked(self, event: ev.ContestLocked) -> None:
+    async def keep_cancelled(self, event: ev.ContestCancelled) -> None:
+        """Keep that a contest was called off, and why."""
+        fixed = {"cancelled_because": event.reason}
+        await self.connection.execute(
+            insert(CONTESTS)
+            .values(contest=event.contest, **fixed)
+            .on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=fixed)
+        )
+
+    async def keep_locked(self, event: ev.ContestLocked, version: int) -> None:
         """Keep the lock of a contest and how many lineups it announced."""
-        fixed = {"locked_at": event.locked_at, "entries": event.entries}
+        fixed = {"locked_at": event.locked_at, "locked_version": version, "entries": event.entries}
         await self.connection.execute(
             insert(CONTESTS)
             .values(contest=event.contest, **fixed)
@@ -209,15 +226,13 @@ class Store:
 
     async def contest(self, contest: str) -> Known | None:
         """What is known of a contest."""
-        row = (
-            await self.connection.execute(
-                select(CONTESTS.c.opened, CONTESTS.c.entries).where(CONTESTS.c.contest == contest)
-            )
-        ).first()
+        row = (await self.connection.execute(select(CONTESTS).where(CONTESTS.c.contest == contest))).first()
         if row is None:
             return None
-        opened = ev.ContestOpened.model_validate(row.opened) if row.opened is not None else None
-        return Known(contest, opened, row.entries)
+        # Each version of an open contest has one event, and the lock's is the last: the schedule's is at least the
+        # one before it once all have arrived.
+        scheduled = row.locked_version is None or row.games_version >= row.locked_version - 1
+        return Known(contest, _opened(row), row.entries, scheduled, row.cancelled_because)
 
     async def count_lineups(self, contest: str) -> int:
         """How many frozen lineups of a contest have arrived."""
@@ -303,14 +318,14 @@ class Store:
     async def contests_of(self, weeks: Iterable[Week]) -> list[tuple[ev.ContestOpened, bool]]:
         """The opened contests of weeks, in order, and whether each is locked."""
         rows = await self.connection.execute(
-            select(CONTESTS.c.opened, CONTESTS.c.entries.is_not(None).label("locked"))
+            select(CONTESTS.c.opened, CONTESTS.c.games, CONTESTS.c.entries.is_not(None).label("locked"))
             .where(
                 CONTESTS.c.opened.is_not(None),
                 tuple_(CONTESTS.c.season, CONTESTS.c.week).in_([(one.season, one.week) for one in weeks]),
             )
             .order_by(CONTESTS.c.contest)
         )
-        return [(ev.ContestOpened.model_validate(row.opened), row.locked) for row in rows]
+        return [(opened, row.locked) for row in rows if (opened := _opened(row)) is not None]
 
     async def next_scores(self, contest: str) -> int:
         """The next number of a contest's provisional scores; holds the contest's row until the transaction ends."""
@@ -386,6 +401,11 @@ class Store:
                 plain_insert(RESULTS),
                 [_result_row(settled, result) for result in outcome.results[start : start + _CHUNK]],
             )
+
+
+def _opened(row: Any) -> ev.ContestOpened | None:
+    """A contest as opened, with its games by the newest schedule."""
+    return ev.ContestOpened.model_validate({**row.opened, "games": row.games}) if row.opened is not None else None
 
 
 def _result_row(settled: Settled, result: Result) -> dict[str, Any]:

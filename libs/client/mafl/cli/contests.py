@@ -1,9 +1,10 @@
-"""``mafl contest``: import a week's salaries, open it, lock it, list all."""
+"""``mafl contest``: import a week's salaries, open it, follow the league's schedule, lock it, list all."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from mafl.operator import OperatorClient
 
 group = typer.Typer(
-    name="contest", help="Import a week's salaries, open a contest, lock it, list all.", no_args_is_help=True
+    name="contest",
+    help="Import a week's salaries, open a contest, move its games, call it off, lock it, list all.",
+    no_args_is_help=True,
 )
 
 
@@ -117,6 +120,91 @@ def lock(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) -> 
     """Lock a contest whose time has come. MAFL does so by itself; this is for when it did not."""
     answer = operate(state, lambda client: client.lock(contest))
     emit(answer, json, lambda console: console.print(f"{contest} is locked; lineups: {answer.get('entries', '?')}"))
+
+
+Game = Annotated[str, typer.Argument(help="A game's id, such as 2020_04_PIT_TEN.")]
+
+
+def _kickoff(value: str) -> datetime:
+    try:
+        kickoff = datetime.fromisoformat(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no time, such as 2020-10-05T19:05:00-04:00") from None
+    if kickoff.tzinfo is None:
+        raise typer.BadParameter(f"{value!r} has no offset from UTC, such as -04:00 or Z")
+    return kickoff
+
+
+@group.command("move-game", epilog=examples("mafl contest move-game 2020-W04 2020_04_NE_KC 2020-10-05T19:05:00-04:00"))
+def move_game(
+    contest: Contest,
+    game: Game,
+    kickoff: Annotated[str, typer.Argument(help="Its new kickoff, with the offset from UTC.")],
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Give a game another kickoff before the lock; the lock moves with it.
+
+    Moved to a day or a week that the contest does not cover, the game leaves it: its players can no longer be picked,
+    and who picked one scores zero with him. With a kickoff that is covered it is there again.
+    """
+    at = _kickoff(kickoff)
+    _tell(operate(state, lambda client: client.move_game(contest, game, at)), game, json)
+
+
+@group.command(
+    "drop-game",
+    epilog=examples(
+        "mafl contest drop-game 2022-W17 2022_17_BUF_CIN", "mafl contest drop-game 2020-W04 2020_04_PIT_TEN --moved"
+    ),
+)
+def drop_game(
+    contest: Contest,
+    game: Game,
+    moved: Annotated[bool, typer.Option("--moved", help="It is not cancelled: it moves, to no day known yet.")] = False,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Take a game out of a contest before its lock: its players can no longer be picked."""
+    _tell(operate(state, lambda client: client.drop_game(contest, game, moved=moved)), game, json)
+
+
+@group.command("restore-game", epilog=examples("mafl contest restore-game 2020-W04 2020_04_PIT_TEN"))
+def restore_game(
+    contest: Contest,
+    game: Game,
+    kickoff: Annotated[str | None, typer.Option(help="Its new kickoff; else the one it had.")] = None,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Let a game that has left come back before the lock: its players can be picked again."""
+    at = None if kickoff is None else _kickoff(kickoff)
+    _tell(operate(state, lambda client: client.restore_game(contest, game, at)), game, json)
+
+
+def _tell(answer: Any, game: str, json: bool) -> None:
+    verb = "locked, at" if answer["state"] == "locked" else "locks at"
+    emit(
+        answer,
+        json,
+        lambda console: console.print(f"{game} is as you say; {answer['contest']} {verb} {answer['locks_at']}"),
+    )
+
+
+@group.command("cancel", epilog=examples('mafl contest cancel 2020-W04 --reason "No game of the week will be played."'))
+def cancel(
+    contest: Contest,
+    reason: Annotated[str, typer.Option(help="Why; everybody reads it.")],
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Call a contest off before its lock: it takes no more lineups, never locks, and nothing of it is ever shown."""
+    answer = operate(state, lambda client: client.cancel(contest, reason))
+    emit(
+        answer,
+        json,
+        lambda console: console.print(f"{contest} is cancelled: {answer['cancelled_because']}", markup=False),
+    )
 
 
 @group.command("list", epilog=examples("mafl contest list", "mafl contest list --json"))

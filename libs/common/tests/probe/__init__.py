@@ -50,7 +50,9 @@ class Probe:
         async def ignore(connection: object, event: ev.Event, envelope: ev.Envelope) -> None:
             return None
 
-        self.handlers.on(ev.ContestOpened, ev.ContestRescheduled, ev.LineupLocked, ev.ClockMoved)(ignore)
+        self.handlers.on(ev.ContestOpened, ev.ContestRescheduled, ev.ContestCancelled, ev.LineupLocked, ev.ClockMoved)(
+            ignore
+        )
 
         @self.handlers.on(ev.ContestLocked)
         async def on_locked(connection: Connection, event: ev.ContestLocked, envelope: ev.Envelope) -> None:
