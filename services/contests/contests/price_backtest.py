@@ -14,6 +14,7 @@ from typing import Any
 from common.events import PoolPlayer
 from contests import imports
 from contests.domain import DAYS, Ruleset
+from contests.price_files import franchise, franchised, identity
 from contests.pricing import TERMS, VERSION, Performance, Period, Sighting, price
 
 TUNED_ON = 2017
@@ -68,7 +69,7 @@ def _season(
         for week in sorted(weeks, key=lambda week: week.week)
     }
     seen = [
-        Sighting(Period(season, week), player_id, player.player_name, player.positions, player.team)
+        Sighting(Period(season, week), player_id, player.player_name, player.positions, franchise(player.team))
         for week, players in listed.items()
         for player_id, player in players.items()
     ]
@@ -76,7 +77,13 @@ def _season(
     for week in sorted(weeks, key=lambda week: week.week):
         if week.week < first_week or not week.games:
             continue
-        priced = price(Period(season, week.week), week.games, performances, [*appearances, *seen], ruleset)
+        priced = price(
+            Period(season, week.week),
+            [franchised(game) for game in week.games],
+            performances,
+            [*appearances, *seen],
+            ruleset,
+        )
         ours = {player.player_id: player for player in priced.players}
         pairs: dict[str, list[tuple[int, int, int]]] = {position: [] for position in TERMS}
         for player_id, player in listed[week.week].items():
@@ -109,12 +116,13 @@ def _identities(weeks: Sequence[imports.Week], known: set[str]) -> Any:
     named: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
     for week in weeks:
         for player in week.players:
-            if player.player_id in known:
-                named[player.player_name, player.positions].add(player.player_id)
+            if (player_id := identity(player.player_id)) in known:
+                named[player.player_name, player.positions].add(player_id)
 
     def identify(player: PoolPlayer) -> str:
         candidates = named.get((player.player_name, player.positions), set())
-        return next(iter(candidates)) if player.player_id not in known and len(candidates) == 1 else player.player_id
+        own = identity(player.player_id)
+        return next(iter(candidates)) if own not in known and len(candidates) == 1 else own
 
     return identify
 

@@ -9,19 +9,15 @@ import csv
 import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from common.events import Game
 from common.points import as_points
 from common.tables import MOST_FAULTS, Fault, Malformed, read_text, rows
-from contests import stadiums
-from contests.domain import EASTERN, contest_id, weekday
-from contests.imports import COLUMNS, NEUTRAL
+from contests import imports, stadiums
+from contests.domain import DAYS, EASTERN, contest_id, weekday
+from contests.imports import COLUMNS, NEUTRAL, schedule, teams
 from contests.pricing import VERSION, Period, PricedWeek, Sighting
-
-SCHEDULE = ("season", "week", "game_id", "away_team", "home_team", "kickoff")
-"""The columns that a schedule must have. It may have ``location``, which says ``Neutral`` of neutral ground."""
 
 ROSTER = ("player_id", "name", "position", "team")
 """The columns that a roster must have. ``season`` and ``week`` date its rows; without them they are of today."""
@@ -31,6 +27,24 @@ STATISTICS = ("season", "week", "player_id", "name", "team")
 
 WRITTEN = (*COLUMNS, NEUTRAL, "weekday", "priced_by", "games", "rating")
 """The columns of a priced week's file; ``rating`` in points."""
+
+
+_DEFENCE = "DST-"
+
+
+def franchise(team: str) -> str:
+    """The franchise that a file means, so that a team that moved keeps its past; the text where it is no team."""
+    return teams.franchise(team) or team
+
+
+def identity(player_id: str) -> str:
+    """The id of a player from season to season: a defence is its franchise's (``DST-OAK`` is ``DST-LV``)."""
+    return _DEFENCE + franchise(player_id.removeprefix(_DEFENCE)) if player_id.startswith(_DEFENCE) else player_id
+
+
+def franchised(game: Game) -> Game:
+    """A game between franchises."""
+    return game.model_copy(update={"away": franchise(game.away), "home": franchise(game.home)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +66,36 @@ class Roster:
 def read_schedule(content: bytes, period: Period) -> Schedule:
     """The games of one week of a schedule, in order of kickoff, or of a pool file that holds the week's games.
 
-    Raises ``Malformed`` with every fault's line and column, and where the file has no game of that week.
+    Teams are franchises. Raises ``Malformed`` with every fault's line and column, where the file has no game of that
+    week, and where a kickoff is not set yet.
     """
-    reader = _Reader(content)
-    listed = "home_away" in reader.columns and "away_team" not in reader.columns
-    reader.need(("season", "week", "game_id", "kickoff", "team", "opponent", "home_away") if listed else SCHEDULE)
-    games: dict[str, Game] = {}
-    neutral = set()
-    for line, cells in reader.of(period):
-        if not cells["game_id"] and listed:
-            continue
-        if listed:
-            away, home = cells["team"], cells["opponent"]
-            if cells["home_away"] == "home":
-                away, home = home, away
-            is_neutral = cells.get(NEUTRAL) == "1"
-        else:
-            away, home = cells["away_team"], cells["home_team"]
-            is_neutral = cells.get("location", "").casefold() == "neutral"
-        kickoff = reader.instant(line, "kickoff", cells["kickoff"])
-        for column, value in (("game_id", cells["game_id"]), ("away_team", away), ("home_team", home)):
-            if not value:
-                reader.fault(line, column, "empty")
-        if kickoff is None:
-            continue
-        zone = stadiums.zone(home, neutral=is_neutral)
-        game = Game(game_id=cells["game_id"], away=away, home=home, kickoff=kickoff, kickoff_zone=zone)
-        if games.setdefault(game.game_id, game) != game:
-            reader.fault(line, "game_id", f"{game.game_id} stands in the file twice, and differently")
-        if is_neutral:
-            neutral.add(game.game_id)
-    reader.check()
+    _, header = next(rows(read_text(content)), (1, []))
+    games: list[Game] = []
+    neutral: set[str] = set()
+    if schedule.MARKS.issubset(column.strip() for column in header):
+        for listed in schedule.read(content).in_week(period):
+            if listed.kickoff is None:
+                raise Malformed(
+                    [Fault(None, "kickoff", f"{listed.game_id} has none yet; prices need the week's games")]
+                )
+            zone = stadiums.zone(teams.abbreviation(listed.home, period.season), neutral=listed.neutral)
+            games.append(
+                Game(
+                    game_id=listed.game_id,
+                    away=listed.away,
+                    home=listed.home,
+                    kickoff=listed.kickoff,
+                    kickoff_zone=zone,
+                )
+            )
+            neutral |= {listed.game_id} if listed.neutral else set()
+    else:
+        for week in imports.read(content, *period, days=DAYS).weeks:
+            games += [franchised(game) for game in week.games]
+            neutral |= {game.game_id for game in week.games if game.kickoff_zone == stadiums.UNKNOWN}
     if not games:
         raise Malformed([Fault(None, None, f"no game of {contest_id(*period)}")])
-    ordered = sorted(games.values(), key=lambda game: (game.kickoff, game.game_id))
-    return Schedule(tuple(ordered), frozenset(neutral))
+    return Schedule(tuple(sorted(games, key=lambda game: (game.kickoff, game.game_id))), frozenset(neutral))
 
 
 def read_roster(content: bytes, today: Period) -> Roster:
@@ -107,7 +116,7 @@ def read_roster(content: bytes, today: Period) -> Roster:
             unidentified += 1
             continue
         positions = tuple(part for part in cells["position"].split("/") if part)
-        found.append(Sighting(period, player_id, cells["name"], positions, cells["team"]))
+        found.append(Sighting(period, identity(player_id), cells["name"], positions, franchise(cells["team"])))
     reader.check()
     return Roster(tuple(found), unidentified)
 
@@ -121,29 +130,36 @@ def read_appearances(content: bytes) -> tuple[Sighting, ...]:
         period = reader.period(line, cells)
         if period is not None and cells["player_id"]:
             positions = tuple(part for part in cells.get("position", "").split("/") if part)
-            found.append(Sighting(period, cells["player_id"], cells["name"], positions, cells["team"], played=True))
+            player_id, team = identity(cells["player_id"]), franchise(cells["team"])
+            found.append(Sighting(period, player_id, cells["name"], positions, team, played=True))
     reader.check()
     return tuple(found)
 
 
 def write(priced: PricedWeek, neutral: Collection[str] = frozenset()) -> bytes:
-    """The salary file of a priced week: CSV, UTF-8, lines ended by a line feed; the same bytes for the same week."""
+    """The salary file of a priced week: CSV, UTF-8, lines ended by a line feed; the same bytes for the same week.
+
+    Teams are written as the league called them in that season.
+    """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, WRITTEN, lineterminator="\n")
     writer.writeheader()
+    season = priced.period.season
     for player in priced.players:
         game = player.game
         at_home = player.team == game.home
+        team = teams.abbreviation(player.team, season)
+        player_id = _DEFENCE + team if player.player_id.startswith(_DEFENCE) else player.player_id
         writer.writerow(
             {
-                "season": priced.period.season,
+                "season": season,
                 "week": priced.period.week,
-                "source_player_id": player.player_id,
-                "player_id": player.player_id,
+                "source_player_id": player_id,
+                "player_id": player_id,
                 "name": player.name,
                 "position": "/".join(player.positions),
-                "team": player.team,
-                "opponent": game.away if at_home else game.home,
+                "team": team,
+                "opponent": teams.abbreviation(game.away if at_home else game.home, season),
                 "home_away": "home" if at_home else "away",
                 "game_id": game.game_id,
                 "kickoff": game.kickoff.astimezone(EASTERN).isoformat(),
@@ -185,7 +201,7 @@ def report(priced: PricedWeek) -> dict[str, Any]:
 
 
 def _defence(cells: dict[str, str]) -> str:
-    return f"DST-{cells['team']}" if cells["position"] == "DST" and cells["team"] else ""
+    return _DEFENCE + cells["team"] if cells["position"] == "DST" and cells["team"] else ""
 
 
 class _Reader:
@@ -212,10 +228,6 @@ class _Reader:
                 continue
             yield line, {column: cell.strip() for column, cell in zip(self.columns, cells, strict=True)}
 
-    def of(self, period: Period) -> Iterator[tuple[int, dict[str, str]]]:
-        """The rows of one week."""
-        return ((line, cells) for line, cells in self if self.period(line, cells) == period)
-
     def period(self, line: int, cells: dict[str, str]) -> Period | None:
         """A row's week; ``None``, and a fault, where it does not tell one."""
         numbers = []
@@ -226,18 +238,6 @@ class _Reader:
             else:
                 self.fault(line, column, f"{text[:40]!r} is not a whole number from {low} to {high}")
         return Period(*numbers) if len(numbers) == 2 else None
-
-    def instant(self, line: int, column: str, text: str) -> datetime | None:
-        """A time in UTC; ``None``, and a fault, where it is none or does not tell its zone."""
-        try:
-            time = datetime.fromisoformat(text)
-        except ValueError:
-            self.fault(line, column, f"{text[:40]!r} is not an ISO 8601 time")
-            return None
-        if time.tzinfo is None:
-            self.fault(line, column, f"{text!r} has no offset from UTC")
-            return None
-        return time.astimezone(UTC)
 
     def fault(self, line: int | None, column: str | None, reason: str) -> None:
         if len(self._faults) < MOST_FAULTS:

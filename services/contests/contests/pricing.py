@@ -90,7 +90,7 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What a player scored in a week, in hundredths, and for which team."""
+    """What a player scored in a week, in hundredths, and for which team: a franchise, whatever it was called then."""
 
     period: Period
     player_id: str

@@ -55,7 +55,8 @@ def season_of(season: int) -> tuple[list[Performance], list[Sighting]]:
         if row["player_id"] and row["recomputed_dk_points"]:
             period = Period(season, int(row["week"]))
             points = hundredths(row["recomputed_dk_points"])
-            performances.append(Performance(period, row["player_id"], row["team"], points))
+            player_id, team = price_files.identity(row["player_id"]), price_files.franchise(row["team"])
+            performances.append(Performance(period, player_id, team, points))
     roster = price_files.read_roster(data(f"pool_{season}_dk.csv.gz"), Period(season, 1))
     return performances, list(roster.sightings)
 
@@ -340,8 +341,12 @@ def test_a_priced_week_is_a_salary_file_like_any_other() -> None:
     assert {note.reason.split(":")[0] for note in week.refused} == {"outside the covered days"}
     listed = imports.read(data("pool_2017_dk.csv.gz"), 2017, 9).weeks[0]
     assert (week.games, week.locks_at) == (listed.games, listed.locks_at)
-    got = {player.player_id: (player.positions, player.team, player.price) for player in week.players}
+    got = {
+        price_files.identity(player.player_id): (player.positions, price_files.franchise(player.team), player.price)
+        for player in week.players
+    }
     want = {player.player_id: (player.positions, player.team, player.price) for player in priced.players}
+    assert {"OAK"} < {player.team for player in week.players}
     assert got.items() <= want.items()
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert {row["priced_by"] for row in rows} == {pricing.VERSION}
@@ -365,28 +370,55 @@ def test_a_schedule_and_a_pool_file_give_the_same_games() -> None:
     assert schedule == schedule_of(2017, 8)
 
 
+HEADER = b"game_id,season,week,kickoff,away_team,home_team\n"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"season,week\n2026,3\n", "line 1, column game_id: is missing; needed are season, week, game_id"),
-        (b"", "line 1, column season: is missing"),
-        (b"%s\n2026,3,g,BUF,NE,tomorrow\n", "line 2, column kickoff: 'tomorrow' is not an ISO 8601 time"),
-        (b"%s\n2026,3,g,BUF,NE,2026-09-27T13:00:00\n", "line 2, column kickoff: .* has no offset from UTC"),
-        (b"%s\n2026,three,g,BUF,NE,x\n", "line 2, column week: 'three' is not a whole number from 1 to 25"),
-        (b"%s\n2026,3,g\n", "line 2: 3 cells, but the header has 6 columns"),
-        (b"%s\n2026,3,g,,NE,2026-09-27T13:00:00Z\n", "line 2, column away_team: empty"),
-        (b"%s\n2026,4,g,BUF,NE,2026-09-27T13:00:00Z\n", "no game of 2026-W03"),
-        (
-            b"%s\n2026,3,g,BUF,NE,2026-09-27T13:00:00Z\n2026,3,g,BUF,NE,2026-09-27T14:00:00Z\n",
-            "line 3, column game_id: g stands in the file twice, and differently",
-        ),
+        (b"season,week\n2026,3\n", "line 1: this is no list of players"),
+        (b"", "the file is empty|no list of players|no row"),
+        (HEADER + b"g,2026,3,tomorrow,BUF,NE\n", "line 2, column kickoff: .*'tomorrow' is not an ISO 8601 time"),
+        (HEADER + b"g,2026,3,,BUF,NE\n", "column kickoff: g has none yet; prices need the week's games"),
+        (HEADER + b"g,2026,4,2026-10-04T13:00:00Z,BUF,NE\n", "no game of 2026-W03"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["other columns", "empty", "no time", "not set yet", "another week"],
 )
-def test_a_bad_schedule_is_refused_with_line_and_column(content: bytes, said: str) -> None:
-    header = ",".join(price_files.SCHEDULE).encode()
+def test_a_schedule_that_cannot_be_used_is_refused_with_the_place(content: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=said):
-        price_files.read_schedule(content.replace(b"%s", header), WEEK)
+        price_files.read_schedule(content, WEEK)
+
+
+def test_a_team_that_moved_keeps_its_past_and_is_written_as_it_is_called() -> None:
+    statistics = b"season,week,player_id,name,team\n2019,17,00-1,D.Carr,OAK\n2019,17,DST-OAK,OAK,OAK\n"
+    appearances = list(price_files.read_appearances(statistics))
+    roster = b"player_id,name,position,team,season,week\n00-1,Derek Carr,QB,OAK,2019,17\n,Raiders,DST,OAK,2019,17\n"
+    sightings = [*appearances, *price_files.read_roster(roster, Period(2020, 1)).sightings]
+    performances = [
+        Performance(Period(2019, 17), price_files.identity(player_id), price_files.franchise("OAK"), 1000)
+        for player_id in ("00-1", "DST-OAK")
+    ]
+    content = HEADER + b"2020_01_LV_CAR,2020,1,2020-09-13T13:00:00-04:00,LV,CAR\n"
+    schedule = price_files.read_schedule(content, Period(2020, 1))
+    priced = price(Period(2020, 1), schedule.games, performances, sightings, RULES)
+    rows = list(csv.DictReader(io.StringIO(price_files.write(priced).decode(), newline="")))
+    assert {(row["player_id"], row["team"], row["games"]) for row in rows} == {
+        ("00-1", "LV", "1"),
+        ("DST-LV", "LV", "1"),
+    }
+    before = price_files.read_schedule(
+        HEADER + b"2019_17_OAK_DEN,2019,17,2019-12-29T16:25:00-05:00,OAK,DEN\n", Period(2019, 17)
+    )
+    known = [one for one in sightings if not one.played]
+    rows = list(
+        csv.DictReader(
+            io.StringIO(price_files.write(price(Period(2019, 17), before.games, [], known, RULES)).decode(), newline="")
+        )
+    )
+    assert {(row["player_id"], row["team"], row["opponent"]) for row in rows} == {
+        ("00-1", "OAK", "DEN"),
+        ("DST-OAK", "OAK", "DEN"),
+    }
 
 
 def test_a_roster_may_be_undated_and_rows_without_an_id_are_counted() -> None:

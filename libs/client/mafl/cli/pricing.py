@@ -140,10 +140,10 @@ def _past(files: list[Path], rules: Ruleset) -> tuple[list[Performance], list[Si
         teams = {(one.period, one.player_id): one.team for one in sorted(seen, key=lambda one: one.team)}
         for week, of_week in lines.items():
             period = Period(week.season, week.week)
-            performances += [
-                Performance(period, player_id, teams.get((period, player_id), ""), points(line, rules.scoring))
-                for player_id, line in of_week.items()
-            ]
+            for written, line in of_week.items():
+                player_id = price_files.identity(written)
+                team = teams.get((period, player_id), "")
+                performances.append(Performance(period, player_id, team, points(line, rules.scoring)))
     return performances, sightings
 
 
