@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -21,6 +22,7 @@ from house.field import view
 from house.roster import FIELD, Member
 from house.season import Season, SeasonDone, read_files
 from house.strategies import Strategy, Style, play
+from mafl.cli import run
 from mafl.client import PublicClient, register
 from mafl.operator import OperatorClient
 from testkit.contracts import ROOT
@@ -122,6 +124,40 @@ async def test_words_follow_the_claim_as_it_stands_now(played: Played) -> None:
         for lineup in played.lineups[week]:
             named = lineup["agent"]["name"] in CLAIMED
             assert (lineup["thesis"]["withheld"] == "unclaimed") != named
+
+
+@pytest.mark.rule("C10", "A10", "M2")
+async def test_anybody_can_check_with_no_server_that_what_is_shown_was_committed_to(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command, from the public address alone: every pick and every word that is shown, and not one more."""
+    for week in WEEKS:
+        arguments = ["contest", "download", week, str(tmp_path / week), "--url", played.stack.public_url, "--json"]
+        assert await asyncio.to_thread(run, arguments) == 0
+        written = json.loads(capsys.readouterr().out)
+        assert (written["mismatched"], written["files"]) == (0, sorted(written["files"]))
+    assert run(["verify", str(tmp_path), "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert [one["contest"] for one in checked["contests"]] == list(WEEKS)
+    for one in checked["contests"]:
+        lineups = played.lineups[one["contest"]]
+        texts = [
+            text["text"]
+            for lineup in lineups
+            for text in (
+                lineup["thesis"],
+                *(pick[name] for pick in lineup["picks"] for name in ("rationale", "main_factor")),
+            )
+        ]
+        shown = [text for text in texts if text is not None]
+        assert 0 < len(shown) < len(texts)
+        assert (one["entries"], one["entries_opened"]) == (len(lineups), len(lineups))
+        assert (one["leaves"], one["opened"]) == (20 * len(lineups), len(lineups) + len(shown))
+        saved = (tmp_path / one["contest"] / "openings.jsonl").read_text(encoding="utf-8")
+        values = [json.loads(line)["value"] for line in saved.split("\n")[:-1] if line != "null"]
+        assert sorted(value for value in values if isinstance(value, str)) == sorted(shown)
+        for name in (NOBODY, LET_GO, *CLAIMED):
+            assert name not in saved, "an agent is named by its id alone"
 
 
 @pytest.fixture(scope="module")

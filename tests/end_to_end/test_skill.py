@@ -30,6 +30,7 @@ from house.season import read_files, statistics_of
 from mafl.client import PublicClient
 from mafl.errors import MaflError
 from mafl.operator import OperatorClient
+from mafl.verify import verify
 from testkit import public_api
 from testkit.contracts import ROOT
 from testkit.fixtures import Start
@@ -138,7 +139,7 @@ class Newcomer:
 @pytest.mark.skipif(
     not shutil.which("curl") and os.environ.get("CI") != "true", reason="the calls of skill.md are curl's"
 )
-@pytest.mark.rule("A1", "A3", "A11", "C3", "C4", "C5", "C6", "C9", "D2", "M1")
+@pytest.mark.rule("A1", "A3", "A11", "C3", "C4", "C5", "C6", "C9", "C10", "D2", "M1")
 async def test_a_newcomer_who_reads_skill_md_alone_plays_a_week_and_reads_its_result(tmp_path: Path) -> None:
     files = read_files(ROOT / "data", 2017, 1)
     options = StackOptions(state=tmp_path / "state", ports=Ports.free(), clock="replay", fresh=True, durable=False)
@@ -224,6 +225,10 @@ def _after_the_lock(newcomer: Newcomer, receipt: dict[str, Any], optimal: int) -
     assert entry["regret"] == optimal - entry["points"]
     assert entry["share"] == entry["points"] * 10**6 // optimal
     assert 0 < entry["points"] < optimal
+    newcomer.run("keep the proof")
+    report = verify(newcomer.directory / "proof")
+    assert report.failures == []
+    assert [(one["receipt"], one["committed"]) for one in report.receipts] == [(receipt["receipt"], True)]
     board = newcomer.run("the board of models")
     assert [(row["model"], row["lineups"]) for row in board["rows"]] == [(receipt["model"], 1)]
 

@@ -162,7 +162,12 @@ class Week:
             total_price=sum(pick.price for pick in chosen),
             projected_score=12_000,
             confidence=0.5,
+            salt=self.salt(agent),
         )
+
+    def salt(self, agent: Agent, pointer: str = "") -> str:
+        """What opens a leaf of the agent's lineup."""
+        return hashlib.sha256(f"salt/{self.contest}/{agent.name}{pointer}".encode()).hexdigest()
 
     def points(self, agent: Agent, version: int = 1) -> int:
         luck = 3_000 * (chance("week", self.contest) - 0.5) + 3_000 * (chance(self.contest, agent.name) - 0.5)
@@ -242,7 +247,10 @@ class Week:
             lineup_id=self.lineup_id(agent),
             agent_id=agent.id,
             revision=1,
-            words=tuple(ev.Words(pointer=pointer, text=f"{agent.name} says at {pointer}") for pointer in pointers()),
+            words=tuple(
+                ev.Words(pointer=pointer, text=f"{agent.name} says at {pointer}", salt=self.salt(agent, pointer))
+                for pointer in pointers()
+            ),
         )
 
     def told(self, agents: list[Agent], *, words: bool = True, version: int = 1) -> list[Told]:

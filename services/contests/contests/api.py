@@ -318,7 +318,7 @@ async def my_revisions(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> J
 @router.get(
     "/api/v1/contests/{contest_id}/lineups/mine/proof",
     response_model=answers.Proof,
-    responses=refusals(*_AS_AGENT, LineupMissing, CommitmentMissing, ContestNotLocked),
+    responses=refusals(*_AS_AGENT, LineupMissing, CommitmentMissing, ContestCancelled, ContestNotLocked),
 )
 async def my_proof(contest_id: str, runtime: RuntimeOf, key: BearerKey) -> Response:
     """That the agent's last revision before the lock is in what the contest committed to: each leaf with its path."""

@@ -216,6 +216,18 @@ async def test_the_keys_are_published_signed_by_the_one_in_use(start: Start) -> 
         assert (key["algorithm"], key["retired_at"]) == ("Ed25519", None)
 
 
+async def test_a_contest_that_was_called_off_commits_to_nothing_and_says_so(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        (agent,) = await join(service, 1)
+        await ok(await agent.submit(cheapest()))
+        await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/cancel", json={"reason": "Snow."}))
+        await service.move_clock(LOCK)
+        for path in PATHS:
+            answer = await agent.get(f"{W04}/{path}")
+            assert (answer.status_code, answer.json()["code"]) == (409, "contest-cancelled")
+
+
 def test_uuids_stand_in_the_order_of_their_text() -> None:
     ids = [UUID(int=number << shift) for number in range(1, 20) for shift in (0, 64, 120)]
     assert sorted(ids) == sorted(ids, key=str)

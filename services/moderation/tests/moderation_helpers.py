@@ -1,6 +1,7 @@
 """What moderation's tests share: the events of a small contest, and waiting until everything is judged and told."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -55,8 +56,13 @@ def submitted(
         revision=revision,
         accepted_at=LOCKS - timedelta(hours=2),
         locks_at=locks_at,
-        words=tuple(ev.Words(pointer=pointer, text=text) for pointer, text in words.items()),
+        words=tuple(ev.Words(pointer=pointer, text=text, salt=salt(pointer)) for pointer, text in words.items()),
     )
+
+
+def salt(pointer: str) -> str:
+    """What opens the leaf of a text."""
+    return hashlib.sha256(f"salt {pointer}".encode()).hexdigest()
 
 
 def locked(contest: str, entries: int = 1) -> ev.ContestLocked:

@@ -20,10 +20,23 @@ from moderation.pipeline import Context, Detector, Match, Pipeline
 from moderation.store import FINALS, TEXTS
 from testkit.fixtures import Start
 
-from .moderation_helpers import CLEAN, LOCKS, MIXED, all_judged, backlog, final, locked, opened, query, submitted, told
+from .moderation_helpers import (
+    CLEAN,
+    LOCKS,
+    MIXED,
+    all_judged,
+    backlog,
+    final,
+    locked,
+    opened,
+    query,
+    salt,
+    submitted,
+    told,
+)
 
 
-@pytest.mark.rule("C8", "M2", "M3")
+@pytest.mark.rule("C8", "C10", "M2", "M3")
 async def test_a_verdict_before_the_lock_is_told_after_it_and_cleared_words_alone_are_released(start: Start) -> None:
     async with start("moderation") as service:
         lineup = uuid4()
@@ -47,6 +60,9 @@ async def test_a_verdict_before_the_lock_is_told_after_it_and_cleared_words_alon
             "/thesis": "Stack the shootout.",
             "/picks/0/main_factor": "volume",
         }
+        assert {word.pointer: word.salt for word in released.words} == {
+            pointer: salt(pointer) for pointer in ("/thesis", "/picks/0/main_factor")
+        }, "the salt of a text goes out with the text, and with no other"
         assert (judged.lineup_id, judged.contest, judged.revision) == (lineup, "2017-W01", 1)
         assert judged.reasons == {"/picks/0/rationale": ("links",)}
         assert "evil" not in judged.model_dump_json() + released.model_dump_json()

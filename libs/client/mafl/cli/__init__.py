@@ -14,7 +14,20 @@ from typing import Any
 import typer
 from typer._click.exceptions import ClickException  # the base of every wrong call; Typer gives it no public name
 
-from mafl.cli import agents, audit, clock, contests, local, mail, models, moderation, pricing, results, tools
+from mafl.cli import (
+    agents,
+    audit,
+    clock,
+    commitments,
+    contests,
+    local,
+    mail,
+    models,
+    moderation,
+    pricing,
+    results,
+    tools,
+)
 from mafl.cli.output import CommandError, emit_problem, say_wrong
 from mafl.errors import MaflError
 
@@ -33,6 +46,7 @@ clock.install(app)
 results.install(app)
 agents.install(app)
 tools.install(app)
+commitments.install(app)
 moderation.install(app)
 models.install(app)
 audit.install(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mafl.cli.imported import show_report
-from mafl.cli.operator import DEFAULT_STATE, State, operate, read_file
+from mafl.cli.operator import DEFAULT_STATE, State, operate, public_url, read_file
 from mafl.cli.output import CommandError, Json, emit, err, examples
 
 if TYPE_CHECKING:
@@ -205,6 +206,62 @@ def cancel(
         json,
         lambda console: console.print(f"{contest} is cancelled: {answer['cancelled_because']}", markup=False),
     )
+
+
+@group.command(
+    "download",
+    epilog=examples("mafl contest download 2017-W04 week-4", "mafl verify week-4 --key 3d4017c3e843…"),
+)
+def download(
+    contest: Contest,
+    folder: Annotated[Path, typer.Argument(help="Where to write; a new or empty directory.")],
+    url: Annotated[
+        str | None, typer.Option(envvar="MAFL_URL", help="The public address; that of the stack here where not given.")
+    ] = None,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Save what a contest committed to at its lock, and all that opens it, for `mafl verify`; by public calls alone."""
+    try:
+        from mafl.export import download as fetch
+        from mafl.verify import MISMATCHED, OPENINGS
+    except ImportError as error:
+        raise CommandError("not-installed", "This needs mafl-common beside the client", str(error)) from error
+    from mafl.client import PublicClient
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError("folder-in-use", f"{folder} is not empty", "name a new directory")
+    address = url or public_url(state)
+
+    async def session() -> dict[str, bytes]:
+        async with PublicClient(address) as client:
+            return await fetch(client, contest)
+
+    with err().status(f"downloading {contest}"):
+        files = asyncio.run(session())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise CommandError("file-unwritable", f"{folder} cannot be written", error.strerror or str(error)) from error
+    lines = files[OPENINGS].splitlines()
+    document = {
+        "contest": contest,
+        "folder": str(folder),
+        "files": sorted(files),
+        "leaves": len(lines),
+        "opened": sum(line != b"null" for line in lines),
+        "mismatched": len(files.get(MISMATCHED, b"").splitlines()),
+    }
+
+    def show(console: Console) -> None:
+        console.print(f"{contest}: {document['opened']} of {document['leaves']} leaves are opened, in {folder}")
+        if document["mismatched"]:
+            console.print(f"[bold red]{document['mismatched']} published values were never committed to[/]")
+        console.print(f"check it: mafl verify {folder}", markup=False)
+
+    emit(document, json, show)
 
 
 @group.command("list", epilog=examples("mafl contest list", "mafl contest list --json"))

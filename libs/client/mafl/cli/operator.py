@@ -68,6 +68,23 @@ def find(state: Path) -> Operated:
     )
 
 
+def public_url(state: Path) -> str:
+    """The public address of the stack that runs on this state."""
+    tried = [state / "stack.json", state / "demo" / "stack.json"]
+    for path in tried:
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))["public_url"])
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CommandError("state-unreadable", f"{path} is not what a stack writes", repr(error)) from error
+    raise CommandError(
+        "no-stack",
+        "No MAFL found to ask",
+        f"there is no {' or '.join(map(str, tried))}. Give the public address with --url, or set MAFL_URL.",
+    )
+
+
 def operate(state: Path, work: Callable[[OperatorClient], Awaitable[T]]) -> T:
     """Call the operator's API: ``work`` gets the client."""
     from mafl.client import Retry
