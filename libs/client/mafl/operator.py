@@ -115,6 +115,14 @@ class OperatorClient(PublicClient):
         moved = {"game_id": game_id, "kickoff": kickoff.isoformat()}
         return await self.operate("POST", f"/contests/{part(contest)}/reschedule", body=moved)
 
+    async def follow_schedule(self, content: bytes, *, dry_run: bool = False) -> Any:
+        """Follow a schedule file (CSV or gzip) in every contest that is not locked: all or nothing. What changed.
+
+        Raises ``MaflError``: 409 ``no-game-left``, 422 ``file-malformed``.
+        """
+        params = {"dry_run": dry_run or None}
+        return await self.operate("POST", "/contests/reschedule", content=content, params=params)
+
     async def drop_game(self, contest: str, game_id: str, *, moved: bool = False) -> Any:
         """Take a game out of a contest that is not locked: it is cancelled, or moved. Raises as ``move_game``."""
         left = {"game_id": game_id, "status": "moved" if moved else "cancelled"}

@@ -31,6 +31,7 @@ COMMANDS = [
     "contest import",
     "contest open",
     "contest lock",
+    "contest reschedule",
     "contest move-game",
     "contest drop-game",
     "contest restore-game",

@@ -481,6 +481,62 @@ class ImportReport(_Report):
     weeks: list[WeekReport]
 
 
+class Moved(Shape):
+    """A time before and after."""
+
+    before: Time
+    after: Time
+
+
+class Became(Shape):
+    """A game's status before and after."""
+
+    before: Literal["scheduled", "moved", "cancelled"]
+    after: Literal["scheduled", "moved", "cancelled"]
+
+
+class ChangedGame(Shape):
+    """A game whose kickoff the schedule has otherwise than the contest had it."""
+
+    game_id: str
+    away: str
+    home: str
+    kickoff: Moved
+    status: Became
+
+
+class FollowedContest(Shape):
+    """What a schedule changed, or would change, in a contest."""
+
+    contest: str
+    state: Literal["draft", "open", "locked"]
+    locks_at: Moved
+    at_once: bool
+    """The new lock instant is past: it locks now."""
+    games: list[ChangedGame]
+    missing: list[str]
+    """Games of the contest that the schedule does not have. They stay: drop one that is cancelled."""
+    undecided: list[str]
+    """Games of which the schedule has no kickoff yet. They stay."""
+    cancelled: list[str]
+    """Games that the schedule has though they are cancelled here. They stay so: restore one that is played."""
+
+
+class UntouchedContest(Shape):
+    """A contest of the season that no schedule changes any more."""
+
+    contest: str
+    state: Literal["locked", "cancelled"]
+
+
+class Followed(Shape):
+    """What a schedule changed, or would change."""
+
+    dry_run: bool
+    contests: list[FollowedContest]
+    untouched: list[UntouchedContest]
+
+
 # --- refusals -----------------------------------------------------------------------------------
 
 

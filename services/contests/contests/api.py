@@ -489,6 +489,23 @@ async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) ->
 
 
 @operator.post(
+    "/contests/reschedule",
+    response_model=answers.Followed,
+    responses=refusals(FileMalformed, NoGameLeft, InvalidRequest, TooLarge),
+)
+async def follow_schedule(request: Request, runtime: RuntimeOf, dry_run: bool = False) -> dict[str, Any]:
+    """Follow a schedule file (CSV or gzip) in every contest that is not locked; all or nothing."""
+    content = await read_body(request, LARGEST_UPLOAD)
+    if not content:
+        raise InvalidRequest("The body is empty; send the schedule as it is.", violations=[])
+    told = await commands.read_schedule(content)
+    async with runtime.database.transaction() as connection:
+        followed = await commands.follow_schedule(runtime, Store(connection), told, dry_run=dry_run)
+    runtime.wake(commands.LOCK)
+    return followed
+
+
+@operator.post(
     "/contests/{contest_id}/drop-game",
     response_model=answers.Brief,
     responses=refusals(*_CHANGEABLE, GameUnknown, NoGameLeft, InvalidRequest),

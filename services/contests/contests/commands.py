@@ -22,7 +22,7 @@ from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
-from contests import commitments, imports, rulesets
+from contests import commitments, imports, rulesets, schedule
 from contests.domain import (
     COVERED,
     RESERVED_MODELS,
@@ -37,6 +37,8 @@ from contests.domain import (
     sunday_of,
     weekday,
 )
+from contests.imports import Schedule
+from contests.imports import schedule as schedules
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
@@ -337,11 +339,14 @@ async def read_file(
         detail = f"There is no ruleset {error.name[:100]!r}; there are: {', '.join(error.known)}."
         raise RulesetUnknown(detail, known=error.known) from None
     except Malformed as error:
-        faults = [fault.document() for fault in error.faults]
-        # The reading ends at the most that are listed: there may be more.
-        more = f"; {'at least ' if len(faults) == MOST_FAULTS else ''}{len(faults) - 1} more" if len(faults) > 1 else ""
-        detail = f"{error.faults[0]}{more}. Nothing was imported."
-        raise FileMalformed(detail, faults=faults) from None
+        raise _malformed(error, "Nothing was imported.") from None
+
+
+def _malformed(error: Malformed, outcome: str) -> FileMalformed:
+    faults = [fault.document() for fault in error.faults]
+    # The reading ends at the most that are listed: there may be more.
+    more = f"; {'at least ' if len(faults) == MOST_FAULTS else ''}{len(faults) - 1} more" if len(faults) > 1 else ""
+    return FileMalformed(f"{error.faults[0]}{more}. {outcome}", faults=faults)
 
 
 async def import_weeks(
@@ -488,6 +493,57 @@ async def restore_game(
             contest=contest_id,
         )
     return await _put_schedule(runtime, store, contest, games, [back], now, what="restore-game")
+
+
+async def read_schedule(content: bytes) -> Schedule:
+    """Read a schedule file in a thread of its own. Raises ``FileMalformed``."""
+    try:
+        return await anyio.to_thread.run_sync(schedules.read, content)
+    except Malformed as error:
+        raise _malformed(error, "Nothing was changed.") from None
+
+
+async def follow_schedule(runtime: Runtime, store: Store, told: Schedule, *, dry_run: bool) -> dict[str, Any]:
+    """Follow a schedule in every contest of its seasons that is not locked, drafts too: all of it or nothing.
+
+    Returns what changed, or would: ``{dry_run, contests: [{contest, state, locks_at, at_once, games, missing,
+    undecided, cancelled}], untouched: [{contest, state}]}``; ``games`` as ``schedule.moves`` has them, the last three
+    as ids. Raises ``NoGameLeft``.
+    """
+    seasons = set(told.seasons)
+    of_season = [contest for contest in await store.contests(drafts=True) if contest.season in seasons]
+    for contest in of_season:
+        if contest.state in ("draft", "open"):
+            await store.hold(contest.contest)
+    now = await runtime.clock.now(store.connection)
+    followed: list[dict[str, Any]] = []
+    untouched: list[dict[str, str]] = []
+    for name in [contest.contest for contest in of_season]:
+        contest = await _any_contest(store, name)
+        if contest.state not in ("draft", "open") or contest.is_locked(now):
+            state = "locked" if contest.is_locked(now) else contest.state
+            untouched.append({"contest": name, "state": state})
+            continue
+        before = await store.games(name)
+        found = schedule.plan(contest.season, contest.week, contest.coverage, before, told)
+        after = {game.game_id: game for game in (*before, *found.changes)}
+        locks_at = lock_after(contest, tuple(after.values()), now) if found.changes else contest.locks_at
+        was = contest
+        if not dry_run:
+            contest = await _put_schedule(runtime, store, contest, before, found.changes, now, what="reschedule")
+        followed.append(
+            {
+                "contest": name,
+                "state": contest.state,
+                "locks_at": {"before": instant(was.locks_at), "after": instant(locks_at)},
+                "at_once": locks_at == now + _AT_ONCE,
+                "games": schedule.moves(before, found.changes),
+                "missing": [game.game_id for game in found.missing],
+                "undecided": [game.game_id for game in found.undecided],
+                "cancelled": [game.game_id for game in found.cancelled],
+            }
+        )
+    return {"dry_run": dry_run, "contests": followed, "untouched": untouched}
 
 
 async def cancel_contest(runtime: Runtime, store: Store, contest_id: str, reason: str) -> Contest:

@@ -123,6 +123,55 @@ def lock(contest: Contest, state: State = DEFAULT_STATE, json: Json = False) -> 
     emit(answer, json, lambda console: console.print(f"{contest} is locked; lineups: {answer.get('entries', '?')}"))
 
 
+@group.command(
+    "reschedule",
+    epilog=examples(
+        "mafl contest reschedule --schedule games.csv --dry-run", "mafl contest reschedule --schedule games.csv"
+    ),
+)
+def reschedule(
+    schedule: Annotated[Path, typer.Option(help="The league's schedule as nflverse has it, CSV or gzip.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Follow the league's schedule in every contest that is not locked, drafts too: all of it or nothing.
+
+    Kickoffs move and the lock with them; a game that moved to a day or week that its contest does not cover leaves it.
+    A game that the schedule does not have stays: `mafl contest drop-game` takes it out.
+    """
+    content = read_file(schedule)
+    answer = operate(state, lambda client: client.follow_schedule(content, dry_run=dry_run))
+    emit(answer, json, lambda console: _show_followed(console, answer))
+
+
+def _show_followed(console: Console, answer: Any) -> None:
+    for contest in answer["contests"]:
+        lock = contest["locks_at"]
+        moves = "" if lock["before"] == lock["after"] else f" -> {lock['after']}"
+        at_once = ": that is past, so it locks at once" if contest["at_once"] else ""
+        console.print(f"{contest['contest']} ({contest['state']}) locks at {lock['before']}{moves}{at_once}")
+        for game in contest["games"]:
+            kickoff, status = game["kickoff"], game["status"]
+            became = "" if status["before"] == status["after"] else f", {status['before']} -> {status['after']}"
+            console.print(
+                f"  {game['game_id']} kicks off {kickoff['before']} -> {kickoff['after']}{became}", markup=False
+            )
+        for kind, says in (
+            ("missing", "is not in the schedule; if it is cancelled, drop it"),
+            ("undecided", "has no kickoff in the schedule yet"),
+            ("cancelled", "is in the schedule though it is cancelled here; if it is played, restore it"),
+        ):
+            for game_id in contest[kind]:
+                console.print(f"  {game_id} {says}", markup=False)
+    for contest in answer["untouched"]:
+        console.print(f"{contest['contest']} is {contest['state']} and stays as it is")
+    if not answer["contests"] and not answer["untouched"]:
+        console.print("no contest is of a season of this schedule")
+    elif answer["dry_run"]:
+        console.print("nothing was changed: this was a dry run")
+
+
 Game = Annotated[str, typer.Argument(help="A game's id, such as 2020_04_PIT_TEN.")]
 
 
