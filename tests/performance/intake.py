@@ -35,8 +35,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from uuid import uuid4
 
 import httpx
 import nats
+import psutil
 from measuring import machine, median, say
 
 from common import events as ev
@@ -72,8 +74,19 @@ TARGETS = {"textbook": 15.0, "bare": 0.3}
 """The ratios that DESIGN.md sets."""
 
 Figures = dict[str, float]
-"""What one measurement gave: ``rate`` (lineups a second), ``p50`` and ``p99`` (milliseconds), and ``cpu``, the part of
-a core that the generator took."""
+"""What one measurement gave: ``rate`` (lineups a second), ``p50`` and ``p99`` (milliseconds), ``cpu``, the part of a
+core that the generator took, and the milliseconds of processor time for each lineup of the server (``server_cpu``), of
+PostgreSQL (``database_cpu``) and of NATS (``bus_cpu``), which other work on the machine changes less than the rest."""
+
+SHOWN = ("rate", "p50", "p99", "cpu", "server_cpu", "database_cpu", "bus_cpu")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A server process that is measured."""
+
+    port: int
+    pid: int
 
 
 # --- what is sent ---------------------------------------------------------------------------------
@@ -125,8 +138,8 @@ def request(body: bytes, key: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def process(*command: str, environment: dict[str, str], ready: Callable[[], Any]) -> AsyncIterator[None]:
-    """A child process, from when it is ready."""
+async def process(*command: str, environment: dict[str, str], ready: Callable[[], Any]) -> AsyncIterator[int]:
+    """A child process, from when it is ready; its id."""
     child = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
     try:
         for _ in range(300):
@@ -138,7 +151,7 @@ async def process(*command: str, environment: dict[str, str], ready: Callable[[]
             await asyncio.sleep(0.1)
         else:
             raise SystemExit(f"{' '.join(command[:4])} does not become ready")
-        yield
+        yield child.pid
     finally:
         if child.returncode is None:
             child.terminate()
@@ -146,8 +159,8 @@ async def process(*command: str, environment: dict[str, str], ready: Callable[[]
 
 
 @contextlib.asynccontextmanager
-async def uvicorn(app: str, *arguments: str, environment: dict[str, str]) -> AsyncIterator[int]:
-    """An ASGI application with the options that all have; its port."""
+async def uvicorn(app: str, *arguments: str, environment: dict[str, str]) -> AsyncIterator[Copy]:
+    """An ASGI application with the options that all have."""
     port = free_port()
 
     async def ready() -> bool:
@@ -155,8 +168,8 @@ async def uvicorn(app: str, *arguments: str, environment: dict[str, str]) -> Asy
             return (await client.get("/readyz")).is_success
 
     command = ("-m", "uvicorn", *arguments, app, "--port", str(port), *UVICORN)
-    async with process(*command, environment={"PATH": os.environ["PATH"], **environment}, ready=ready):
-        yield port
+    async with process(*command, environment={"PATH": os.environ["PATH"], **environment}, ready=ready) as pid:
+        yield Copy(port, pid)
 
 
 class Stand:
@@ -182,8 +195,8 @@ class Stand:
         return [request(body, key) for body, key in zip(self._bodies, self.keys, strict=True)]
 
     @contextlib.asynccontextmanager
-    async def ours(self, tree: Path, processes: int) -> AsyncIterator[list[int]]:
-        """Some processes of a checkout's contests, on one database with an open contest and all agents; their ports."""
+    async def ours(self, tree: Path, processes: int) -> AsyncIterator[list[Copy]]:
+        """Some processes of a checkout's contests, on one database with an open contest and all agents."""
         environment = {
             "PYTHONPATH": os.pathsep.join([str(tree / "services/contests"), str(tree / "libs/common")]),
             "MAFL_DATABASE_URL": self._database(),
@@ -193,29 +206,29 @@ class Stand:
             "MAFL_LOG_LEVEL": "warning",
         }
         async with contextlib.AsyncExitStack() as stack:
-            ports = []
+            copies = []
             for _ in range(processes):
                 copy = uvicorn("contests.main:app", "--factory", environment=environment)
-                ports.append(await stack.enter_async_context(copy))
-            players = await self._prepare(ports[0])
+                copies.append(await stack.enter_async_context(copy))
+            players = await self._prepare(copies[0].port)
             self._bodies = [lineup(players, number) for number in range(self.clients)]
-            yield ports
+            yield copies
 
     @contextlib.asynccontextmanager
-    async def textbook(self) -> AsyncIterator[list[int]]:
+    async def textbook(self) -> AsyncIterator[list[Copy]]:
         """The textbook route on a database of its own."""
         environment = {"PEER_DATABASE_URL": self._database()}
-        async with uvicorn("peers.textbook:app", "--app-dir", str(HERE), environment=environment) as port:
-            yield [port]
+        async with uvicorn("peers.textbook:app", "--app-dir", str(HERE), environment=environment) as copy:
+            yield [copy]
 
     @contextlib.asynccontextmanager
-    async def bare(self) -> AsyncIterator[list[int]]:
+    async def bare(self) -> AsyncIterator[list[Copy]]:
         """The bare validating route."""
-        async with uvicorn("peers.bare:app", "--app-dir", str(HERE), environment={}) as port:
-            yield [port]
+        async with uvicorn("peers.bare:app", "--app-dir", str(HERE), environment={}) as copy:
+            yield [copy]
 
     @contextlib.asynccontextmanager
-    async def canned(self) -> AsyncIterator[list[int]]:
+    async def canned(self) -> AsyncIterator[list[Copy]]:
         """The server that answers without reading."""
         port = free_port()
 
@@ -225,8 +238,8 @@ class Stand:
             return True
 
         environment = {"PATH": os.environ["PATH"]}
-        async with process(str(HERE / "peers/canned.py"), str(port), environment=environment, ready=ready):
-            yield [port]
+        async with process(str(HERE / "peers/canned.py"), str(port), environment=environment, ready=ready) as pid:
+            yield [Copy(port, pid)]
 
     async def _prepare(self, port: int) -> list[dict[str, Any]]:
         """Open the contest and let the agents register; the pool's players."""
@@ -299,24 +312,47 @@ async def measure(
     """Every server in turn, round by round, and the bytes of a lineup. ``trees`` are checkouts and their processes."""
     measured: dict[str, list[Figures]] = {name: [] for name in (*trees, "textbook", "bare", "canned")}
     async with stand(clients) as servers:
-        entries: dict[str, Callable[[], AbstractAsyncContextManager[list[int]]]] = {
+        entries: dict[str, Callable[[], AbstractAsyncContextManager[list[Copy]]]] = {
             name: (lambda tree=tree, processes=processes: servers.ours(tree, processes))  # type: ignore[misc]
             for name, (tree, processes) in trees.items()
         }
         entries |= {"textbook": servers.textbook, "bare": servers.bare, "canned": servers.canned}
         for number in range(rounds):
             for name, entry in entries.items():
-                async with entry() as ports:
-                    figures = await load(ports, servers.requests(), warm, seconds)
+                async with entry() as copies:
+                    watched = {
+                        "server_cpu": [copy.pid for copy in copies],
+                        "database_cpu": [servers.server.pid],
+                        "bus_cpu": [servers.bus.pid],
+                    }
+                    before = {what: processor_time(pids) for what, pids in watched.items()}
+                    figures = await load([copy.port for copy in copies], servers.requests(), warm, seconds)
+                    for what, pids in watched.items():
+                        spent = processor_time(pids) - before[what]
+                        figures[what] = 1000 * spent / figures["answers_in_all"]
                 measured[name].append(figures)
                 say(f"round {number + 1}  {name:9} {shown(figures)}")
         size = len(servers.requests()[0])
     return measured, size
 
 
+def processor_time(pids: Iterable[int | None]) -> float:
+    """Seconds that processes and their children, ended ones too, have been at work."""
+    spent = 0.0
+    for pid in pids:
+        if pid is not None:
+            whole = psutil.Process(pid)
+            for one in (whole, *whole.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    times = one.cpu_times()
+                    spent += times.user + times.system + times.children_user + times.children_system
+    return spent
+
+
 def shown(figures: Figures) -> str:
     return (
         f"{figures['rate']:8.0f} lineups/s   p50 {figures['p50']:7.2f} ms   p99 {figures['p99']:7.2f} ms   "
+        f"processor {figures['server_cpu']:6.3f} ms, PostgreSQL {figures['database_cpu']:6.3f} ms   "
         f"generator {figures['cpu']:4.0%} of a core"
     )
 
@@ -331,10 +367,7 @@ def ratios(measured: dict[str, list[Figures]], of: str, figure: str = "rate") ->
 
 def document(measured: dict[str, list[Figures]], clients: int, seconds: float, size: int) -> dict[str, Any]:
     """The result: ``ratios`` are of one process of ours, ``seconds`` those that passed for each lineup taken."""
-    medians = {
-        name: {figure: median(one[figure] for one in of) for figure in ("rate", "p50", "p99", "cpu")}
-        for name, of in measured.items()
-    }
+    medians = {name: {figure: median(one[figure] for one in of) for figure in SHOWN} for name, of in measured.items()}
     ceiling = medians.pop("canned")
     return {
         "name": "intake",
@@ -359,6 +392,11 @@ def show(found: dict[str, Any]) -> None:
         print(f"{what}: {found[key]['textbook']:.1f} x the textbook route, {found[key]['bare']:.2f} of the bare one")
     each = [", ".join(f"{one['ours']['rate'] / one[peer]['rate']:.2f}" for one in found["rounds"]) for peer in TARGETS]
     print(f"by round, one process: {each[0]} x the textbook route; {each[1]} of the bare one")
+    own, others = found["measured"]["ours"], found["measured"]["textbook"]
+    print(
+        "processor time of a lineup, server and PostgreSQL: the textbook route's is "
+        f"{(others['server_cpu'] + others['database_cpu']) / (own['server_cpu'] + own['database_cpu']):.1f} x ours"
+    )
     print(f"p99 of one process: {found['p99_ratios']['textbook']:.2f} of the textbook route's")
     generator = found["generator"]
     bare = generator["cpu"]["bare"]
