@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import subprocess
@@ -11,9 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from embedded.process import free_port
+from testkit.fixtures import Databases
 
 HERE = Path(__file__).resolve().parent
 
@@ -135,3 +140,40 @@ async def generate(port: int, body: dict[str, Any]) -> tuple[int | None, Any, st
     todo = {"ports": [port], "requests": requests, "warm": 0.1, "seconds": 0.3}
     out, said = await child.communicate(json.dumps(todo).encode())
     return child.returncode, json.loads(out) if out else None, said.decode()
+
+
+LINEUP = {
+    "picks": [
+        {"slot": f"S{n}", "player_id": f"p{n}", "rationale": "why", "confidence": 0.5, "main_factor": "what"}
+        for n in range(9)
+    ],
+    "thesis": "because",
+    "projected_score": 100.5,
+    "confidence": 0.5,
+}
+
+
+async def test_the_textbook_route_stores_a_lineup_its_nine_picks_and_an_outbox_row(databases: Databases) -> None:
+    url, port = databases.fresh("contests"), free_port()
+    command = ["-m", "uvicorn", "peers.textbook:app", "--app-dir", str(HERE), "--port", str(port)]
+    server = await asyncio.create_subprocess_exec(sys.executable, *command, env=os.environ | {"PEER_DATABASE_URL": url})
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            for _ in range(300):
+                with contextlib.suppress(httpx.HTTPError):
+                    if (await client.get("/readyz")).status_code == 200:
+                        break
+                await asyncio.sleep(0.05)
+            path = "/api/v1/contests/2017-W04/lineups"
+            for _ in range(3):
+                assert (await client.post(path, json=LINEUP)).status_code == 201
+            assert (await client.post(path, json=LINEUP | {"confidence": 2})).status_code == 422
+    finally:
+        server.terminate()
+        await server.wait()
+    engine = create_async_engine(url)
+    async with engine.connect() as connection:
+        for table, count in (("lineups", 3), ("picks", 27), ("outbox", 3)):
+            found = await connection.execute(text(f"SELECT count(*) FROM textbook_{table}"))
+            assert found.scalar_one() == count
+    await engine.dispose()

@@ -16,7 +16,7 @@ from common.points import as_points
 from common.tables import MOST_FAULTS, Fault, Malformed, read_text, rows
 from contests import imports, stadiums
 from contests.domain import DAYS, EASTERN, contest_id, weekday
-from contests.imports import COLUMNS, NEUTRAL, schedule, teams
+from contests.imports import COLUMNS, NEUTRAL, listed, schedule, teams
 from contests.pricing import VERSION, Period, PricedWeek, Sighting
 
 ROSTER = ("player_id", "name", "position", "team")
@@ -73,22 +73,22 @@ def read_schedule(content: bytes, period: Period) -> Schedule:
     games: list[Game] = []
     neutral: set[str] = set()
     if schedule.MARKS.issubset(column.strip() for column in header):
-        for listed in schedule.read(content).in_week(period):
-            if listed.kickoff is None:
+        for planned in schedule.read(content).in_week(period):
+            if planned.kickoff is None:
                 raise Malformed(
-                    [Fault(None, "kickoff", f"{listed.game_id} has none yet; prices need the week's games")]
+                    [Fault(None, "kickoff", f"{planned.game_id} has none yet; prices need the week's games")]
                 )
-            zone = stadiums.zone(teams.abbreviation(listed.home, period.season), neutral=listed.neutral)
+            zone = stadiums.zone(teams.abbreviation(planned.home, period.season), neutral=planned.neutral)
             games.append(
                 Game(
-                    game_id=listed.game_id,
-                    away=listed.away,
-                    home=listed.home,
-                    kickoff=listed.kickoff,
+                    game_id=planned.game_id,
+                    away=planned.away,
+                    home=planned.home,
+                    kickoff=planned.kickoff,
                     kickoff_zone=zone,
                 )
             )
-            neutral |= {listed.game_id} if listed.neutral else set()
+            neutral |= {planned.game_id} if planned.neutral else set()
     else:
         for week in imports.read(content, *period, days=DAYS).weeks:
             games += [franchised(game) for game in week.games]
@@ -115,7 +115,7 @@ def read_roster(content: bytes, today: Period) -> Roster:
         if not (player_id := cells["player_id"] or _defence(cells)):
             unidentified += 1
             continue
-        positions = tuple(part for part in cells["position"].split("/") if part)
+        positions = _positions(cells["position"])
         found.append(Sighting(period, identity(player_id), cells["name"], positions, franchise(cells["team"])))
     reader.check()
     return Roster(tuple(found), unidentified)
@@ -129,7 +129,7 @@ def read_appearances(content: bytes) -> tuple[Sighting, ...]:
     for line, cells in reader:
         period = reader.period(line, cells)
         if period is not None and cells["player_id"]:
-            positions = tuple(part for part in cells.get("position", "").split("/") if part)
+            positions = _positions(cells.get("position", ""))
             player_id, team = identity(cells["player_id"]), franchise(cells["team"])
             found.append(Sighting(period, player_id, cells["name"], positions, team, played=True))
     reader.check()
@@ -200,8 +200,13 @@ def report(priced: PricedWeek) -> dict[str, Any]:
     }
 
 
+def _positions(text: str) -> tuple[str, ...]:
+    """The positions that a cell names, in our words: a fullback is a running back, ``D`` a defence."""
+    return listed.positions(text, "position") if text.strip("/ ") else ()
+
+
 def _defence(cells: dict[str, str]) -> str:
-    return _DEFENCE + cells["team"] if cells["position"] == "DST" and cells["team"] else ""
+    return _DEFENCE + cells["team"] if _positions(cells["position"]) == ("DST",) and cells["team"] else ""
 
 
 class _Reader:

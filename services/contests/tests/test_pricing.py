@@ -433,6 +433,16 @@ def test_a_roster_may_be_undated_and_rows_without_an_id_are_counted() -> None:
         price_files.read_roster(b"team,player_id,name\nNE,00-1,One\n", WEEK)
 
 
+def test_positions_are_read_as_salary_lists_mean_them() -> None:
+    content = b"player_id,name,position,team\n00-1,One,FB,NE\n,Patriots,D/ST,NE\n00-2,Two,wr/te,NE\n"
+    roster = price_files.read_roster(content, WEEK)
+    assert [(one.player_id, one.positions) for one in roster.sightings] == [
+        ("00-1", ("RB",)),
+        ("DST-NE", ("DST",)),
+        ("00-2", ("WR", "TE")),
+    ]
+
+
 def test_the_report_counts_what_was_priced() -> None:
     report = price_files.report(real(2017, 9))
     assert report["contest"] == "2017-W09"
