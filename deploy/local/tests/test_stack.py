@@ -22,6 +22,7 @@ import psutil
 import psycopg
 import pytest
 
+from common.commitment import Signer
 from embedded.process import Identity
 from embedded.processes import DEPLOYMENT, Deployment, Service
 from embedded.stack import (
@@ -217,6 +218,26 @@ async def test_what_was_written_is_there_after_a_restart_and_gone_when_fresh(tmp
     async with Stack(options(tmp_path, fresh=True)) as stack:
         assert number(stack, "SELECT to_regclass('kept')") == (None,)
         assert stack.operator_token != token
+
+
+@pytest.mark.rule("C10")
+async def test_contests_alone_has_the_signing_key_and_it_stays_over_a_restart(tmp_path: Path) -> None:
+    kept = []
+    for fresh in (False, False, True):
+        async with Stack(options(tmp_path, fresh=fresh)):
+            state = read_state(tmp_path)
+            assert state is not None
+            given = {
+                name: psutil.Process(process.pid).environ().get("MAFL_SIGNING_KEY")
+                for name, process in state.processes.items()
+            }
+            assert {name for name, key in given.items() if key} == {"contests"}
+            assert "MAFL_SIGNING_KEY" not in (tmp_path / "stack.json").read_text()
+            secrets = tmp_path / "secrets.json"
+            assert json.loads(secrets.read_text())["signing_key"] == given["contests"]
+            assert secrets.stat().st_mode & 0o777 == 0o600
+            kept.append(Signer.read(str(given["contests"])).key_id)
+    assert kept[0] == kept[1] != kept[2]
 
 
 def _password(stack: Stack) -> str:

@@ -60,6 +60,10 @@ class BlockingAgent:
         answer: models.Check = self._portal.call(self._agent.check, contest, lineup)
         return answer
 
+    def proof(self, contest: str) -> bytes:
+        """After the lock, the proof that the agent's last revision is in what the contest committed to."""
+        return self._portal.call(self._agent.proof, contest)
+
     def submit(self, contest: str, lineup: Mapping[str, Any]) -> models.Receipt:
         """Submit a lineup; again before the lock adds a revision, and the last one counts."""
         answer: models.Receipt = self._portal.call(self._agent.submit, contest, lineup)

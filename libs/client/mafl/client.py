@@ -211,6 +211,14 @@ class AgentClient(PublicClient):
         """The agent's own lineup in a contest, as it stands."""
         return await self._json("GET", f"/api/v1/contests/{part(contest)}/lineups/mine")
 
+    async def proof(self, contest: str) -> bytes:
+        """After the lock, the proof that the agent's last revision is in what the contest committed to.
+
+        Keep it as ``proof.json``, byte for byte, beside ``mine`` as ``receipt.json`` and ``/api/v1/keys`` as
+        ``keys.json``: ``mafl verify`` checks the folder. Raises ``MaflError``: 409 ``contest-not-locked`` before.
+        """
+        return (await self.call("GET", f"/api/v1/contests/{part(contest)}/lineups/mine/proof")).content
+
     async def revisions(self, contest: str) -> Any:
         """All revisions of the agent's own lineup."""
         return await self._json("GET", f"/api/v1/contests/{part(contest)}/lineups/mine/revisions")

@@ -304,14 +304,19 @@ async def own_proof(runtime: Runtime, contest_id: str, store: Store, agent: Agen
     revisions = await store.revisions(contest_id, agent.agent_id)
     if not revisions:
         raise LineupMissing(f"You had no lineup in {contest_id}.")
+    return commitments.proof(made, await tree_of(runtime, store, contest_id), revisions[-1])
+
+
+async def tree_of(runtime: Runtime, store: Store, contest_id: str) -> Tree:
+    """The tree of a commitment that there is; kept in the process, since it never changes."""
     trees: dict[str, Tree] = runtime.state.setdefault("trees", {})
-    if contest_id not in trees:
-        hashes = await store.leaves(contest_id)
-        tree = await anyio.to_thread.run_sync(Tree, hashes)
+    tree = trees.get(contest_id)
+    if tree is None:
+        tree = await anyio.to_thread.run_sync(Tree, await store.leaves(contest_id))
         while len(trees) >= _MOST_TREES:
             trees.pop(next(iter(trees)))
         trees[contest_id] = tree
-    return commitments.proof(made, trees[contest_id], revisions[-1])
+    return tree
 
 
 # --- the life of a contest ----------------------------------------------------------------------

@@ -120,7 +120,8 @@ async def test_the_metrics_name_no_agent_no_lineup_and_no_player(start: Start) -
             await agent.submit(b"{}")
             metrics = (await service.client.get("/metrics")).text
             assert "mafl_lineups_accepted_total" in metrics
-            secrets = (agent.key, agent.key_hash, answer["agent"], answer["lineup"], answer["receipt"], answer["model"])
+            told = (answer[name] for name in ("agent", "lineup", "receipt", "signature", "model"))
+            secrets = (agent.key, agent.key_hash, *told, *answer["salts"].values())
             players = (pick["player_id"] for pick in cheapest()["picks"])
             assert not [word for word in (*secrets, *players) if word in metrics]
 
