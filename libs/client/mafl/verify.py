@@ -7,10 +7,11 @@ byte by byte: what MAFL publishes in canonical JSON must be canonical JSON.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,6 +24,8 @@ from common.commitment import HASH_BYTES, PICKS, Tree, is_included, is_signed, k
 COMMITMENT, LEAVES, OPENINGS, KEYS = "commitment.json", "leaves.bin", "openings.jsonl", "keys.json"
 MISMATCHED = "mismatched.jsonl"
 PROOF = "proof.json"
+STAMP = "commitment.tsr"
+"""What an RFC 3161 authority answered of the root's statement, where the root was stamped."""
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
@@ -182,10 +185,12 @@ class NothingToVerify(ValueError):
     """A folder holds none of the files that could be checked."""
 
 
-def verify(folder: Path, key: bytes | None = None) -> Report:
+def verify(folder: Path, key: bytes | None = None, stamp_roots: Sequence[Any] = ()) -> Report:
     """Check a folder and those below it. ``key`` is the operator's public key, from somewhere else than the folder.
 
-    Without it the keys of the folder are believed, which shows that all of it comes from one hand and not whose.
+    ``stamp_roots`` are certificates (``cryptography.x509``) of authorities whose stamps are believed; without any a
+    stamp is said to be unchecked. Without ``key`` the keys of the folder are believed, which shows that all of it
+    comes from one hand and not whose.
     Raises ``NothingToVerify``, and ``OSError`` where the folder cannot be read.
     """
     report = Report()
@@ -199,7 +204,7 @@ def verify(folder: Path, key: bytes | None = None) -> Report:
     for one in folders:
         keys = _Keys.read(one, folder, key, report)
         if (one / COMMITMENT).exists():
-            _Contest(one, _name(one, folder), keys, report).check()
+            _Contest(one, _name(one, folder), keys, report, stamp_roots).check()
         if (one / PROOF).exists() or any(one.glob("receipt*.json")):
             _Agent(one, _name(one, folder), keys, report).check()
     return report
@@ -349,6 +354,7 @@ class _Contest:
     name: str
     keys: _Keys
     report: Report
+    stamp_roots: Sequence[Any]
 
     def check(self) -> None:
         file = self.name + COMMITMENT
@@ -375,8 +381,31 @@ class _Contest:
                 "leaves": made.leaves,
                 "opened": len(opened),
                 "never_opened": made.leaves - len(opened),
+                "stamp": self._stamp(made),
             }
         )
+
+    def _stamp(self, made: Commitment) -> dict[str, Any] | None:
+        """When an authority says that the root was there, and whether that was checked."""
+        path, name = self.folder / STAMP, self.name + STAMP
+        if not path.exists():
+            return None
+        from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
+
+        try:
+            response = decode_timestamp_response(path.read_bytes())
+            imprint, at = response.tst_info.message_imprint.message, response.tst_info.gen_time
+            if response.status != 0 or imprint != hashlib.sha256(_root_statement(made)).digest():
+                self.report.fail("stamp-wrong", name, "it is no stamp of this root")
+                return None
+            if self.stamp_roots:
+                verifier = VerifierBuilder(roots=list(self.stamp_roots)).build()
+                verifier.verify_message(response, _root_statement(made))
+        except (ValueError, VerificationError) as error:
+            self.report.fail("stamp-wrong", name, f"it is no stamp of a given authority: {error}")
+            return None
+        said = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        return {"at": said.isoformat().replace("+00:00", "Z"), "checked": bool(self.stamp_roots)}
 
     def _leaves(self, made: Commitment) -> bytes:
         name = self.name + LEAVES

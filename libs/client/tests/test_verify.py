@@ -137,6 +137,7 @@ def test_a_whole_export_passes_and_what_was_never_opened_is_counted(place: Path)
             "leaves": 6 + 8 + 4,
             "opened": 6 + 1,
             "never_opened": 7 + 4,
+            "stamp": None,
         }
     ]
 

@@ -39,6 +39,7 @@ PROBLEMS = {
     "above.",
     "refused": "The request cannot be read as HTTP or JSON; `detail` says why.",
     "season-unknown": "Use a year of `seasons` in `/api/v1/boards/models`.",
+    "stamp-missing": "No authority has stamped the root of this contest, or not yet; its signature holds without.",
     "unauthorized": "Send `Authorization: Bearer mafl_sk_…` with your newest key. An old one is dead once it was "
     "rotated or replaced.",
     "unavailable": "Nothing was lost that you were told is stored. Wait the seconds of `Retry-After` and send it again "

@@ -40,6 +40,7 @@ from contests.problems import (
     NothingToPlay,
     NotYet,
     RulesetUnknown,
+    StampMissing,
 )
 from contests.store import Agent, Contest, Store
 
@@ -182,6 +183,27 @@ async def leaves(
         return Response(status_code=304, headers=headers)
     tree = await commands.tree_of(runtime, store, contest_id)
     return Response(tree.hashes, media_type="application/octet-stream", headers=headers)
+
+
+@router.get(
+    "/api/v1/contests/{contest_id}/commitment/stamp",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "An RFC 3161 authority's answer on the statement that is signed, in DER",
+            "content": {"application/timestamp-reply": {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **refusals(*_COMMITTED, StampMissing),
+    },
+)
+async def stamp(contest_id: str, connection: Connection, runtime: RuntimeOf) -> Response:
+    """When the root was there by the word of a third party, where one is configured."""
+    store = Store(connection)
+    await commands.commitment(runtime, store, contest_id)
+    response = await store.stamp(contest_id)
+    if response is None:
+        raise StampMissing(f"The root of {contest_id} has no stamp, or none yet; its signature holds without.")
+    return Response(response, media_type="application/timestamp-reply", headers=_FOR_EVER)
 
 
 @router.get("/api/v1/keys", response_model=answers.Keys)

@@ -11,21 +11,23 @@ from contests import api
 from contests.commands import KEYRING, keep_the_lock, take_change, take_key
 from contests.consumers import HANDLERS
 from contests.settings import SigningSettings
+from contests.stamps import STAMP_URL, stamp_roots
 
 
 def app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     limits_of(settings)  # A wrong one stops the start, not the first call.
-    keyring = SigningSettings().keyring(settings)
+    signing = SigningSettings()
+    keyring = signing.keyring(settings)
     return create_app(
         Service(
             name="contests",
             package="contests",
             routers=(api.rush, api.router, api.operator, audit.routes("contests")),
             handlers=HANDLERS,
-            tasks=(keep_the_lock, forget_old_counts),
+            tasks=(keep_the_lock, *((stamp_roots,) if signing.stamp_url else ()), forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
-            state={KEYRING: keyring},
+            state={KEYRING: keyring, STAMP_URL: str(signing.stamp_url)},
         ),
         settings,
     )

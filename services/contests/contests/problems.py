@@ -6,6 +6,7 @@ With those of ``common`` that it raises too::
     ├── ContestUnknown          404   no contest of that id takes or took lineups
     ├── LineupMissing           404   the agent has no lineup there
     ├── CommitmentMissing       404   the contest locked before there were commitments
+    ├── StampMissing            404   no authority has stamped the root, or not yet
     ├── GameUnknown             404   the contest does not cover that game
     ├── Unauthorized            401   no agent's key, or an unknown one
     ├── LineupInvalid           422   every violation is listed
@@ -42,6 +43,11 @@ class LineupMissing(NotFound):
 class CommitmentMissing(NotFound):
     code = "commitment-missing"
     title = "The contest made no commitment"
+
+
+class StampMissing(NotFound):
+    code = "stamp-missing"
+    title = "The root is not stamped"
 
 
 class GameUnknown(NotFound):

@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from common import commitment
@@ -72,6 +72,10 @@ class SigningSettings(BaseSettings):
     )
     signing_keys_retired: tuple[RetiredKey, ...] = Field(
         (), description="JSON list of {public_key, retired_at}: keys that signed before, which stay published"
+    )
+
+    stamp_url: AnyHttpUrl | None = Field(
+        None, description="address of an RFC 3161 authority that stamps each root; none: roots are not stamped"
     )
 
     def keyring(self, settings: Settings) -> Keyring:

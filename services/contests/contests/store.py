@@ -170,6 +170,15 @@ LEAVES = Table(
 )
 """The leaf hashes of a contest's commitment, in order, 32 bytes each."""
 
+STAMPS = Table(
+    "stamps",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("stamped_at", DateTime(timezone=True), nullable=False),
+    Column("response", LargeBinary, nullable=False),
+)
+"""What an RFC 3161 authority answered of the statement of a root, in DER."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
@@ -594,6 +603,22 @@ class Store:
         """What a contest committed to; none before its lock, and of one that locked before there were any."""
         rows = await self._mappings(select(COMMITMENTS).where(COMMITMENTS.c.contest == contest))
         return next((Commitment(**row) for row in rows), None)
+
+    async def unstamped(self) -> list[Commitment]:
+        """The commitments without a stamp, the last locked first."""
+        wanted = select(COMMITMENTS).where(COMMITMENTS.c.contest.not_in(select(STAMPS.c.contest)))
+        return [Commitment(**row) for row in await self._mappings(wanted.order_by(COMMITMENTS.c.locked_at.desc()))]
+
+    async def add_stamp(self, contest: str, response: bytes, at: datetime) -> None:
+        """Keep a stamp; the first one stays."""
+        values = {"contest": contest, "response": response, "stamped_at": at}
+        await self.connection.execute(pg.insert(STAMPS).values(values).on_conflict_do_nothing())
+
+    async def stamp(self, contest: str) -> bytes | None:
+        """What the authority answered, in DER."""
+        found = await self.connection.execute(select(STAMPS.c.response).where(STAMPS.c.contest == contest))
+        response = found.scalar_one_or_none()
+        return None if response is None else bytes(response)
 
     async def leaves(self, contest: str) -> bytes:
         """The leaf hashes of a commitment that there is."""

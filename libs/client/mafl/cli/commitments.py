@@ -45,6 +45,10 @@ def verify(
             "it the folder's own keys.json is believed: trust on first use."
         ),
     ] = None,
+    stamp_roots: Annotated[
+        Path | None,
+        typer.Option(help="Certificates (PEM) of RFC 3161 authorities, to check a root's stamp by.", dir_okay=False),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check a downloaded contest, or your own receipts and proofs, with no server. Exits with 1 if anything is wrong.
@@ -53,19 +57,24 @@ def verify(
     that were never opened are counted.
     """
     try:
+        from cryptography.x509 import load_pem_x509_certificates
+
         from common import commitment
         from mafl import verify as verifying
     except ImportError as error:
         raise CommandError("not-installed", "This needs mafl-common beside the client", str(error)) from error
     try:
         given = None if key is None else commitment.public_key(key)
-        report = verifying.verify(folder, given)
+        roots = [] if stamp_roots is None else load_pem_x509_certificates(stamp_roots.read_bytes())
+        report = verifying.verify(folder, given, roots)
     except commitment.KeyMalformed as error:
         raise CommandError("key-malformed", "--key is no public key", str(error)) from error
     except verifying.NothingToVerify as error:
         raise CommandError("nothing-to-verify", "There is nothing to check", str(error)) from error
     except OSError as error:
-        raise CommandError("file-unreadable", f"{folder} cannot be read", error.strerror or str(error)) from error
+        raise CommandError("file-unreadable", "A file cannot be read", str(error)) from error
+    except ValueError as error:
+        raise CommandError("stamp-roots-malformed", f"{stamp_roots} holds no certificates", str(error)) from error
     document = report.document()
     emit(document, json, lambda console: _show(console, document))
     if not report.ok:
@@ -79,6 +88,9 @@ def _show(console: Console, document: dict[str, Any]) -> None:
             f"{made['opened']} opened, {made['never_opened']} never opened; root {made['root']}",
             soft_wrap=True,
         )
+        if made["stamp"] is not None:
+            how = "" if made["stamp"]["checked"] else " (unchecked: give --stamp-roots)"
+            console.print(f"  stamped at {made['stamp']['at']}{how}", markup=False)
     for proof in document["proofs"]:
         console.print(
             f"{proof['contest']}: revision {proof['revision']} of {proof['agent']} is under the root {proof['root']}"
