@@ -245,4 +245,4 @@ async def test_a_refused_file_says_how_many_faults_there_are_and_which_rulesets(
             assert (answer.status_code, answer.json()["code"]) == (422, "file-malformed")
             assert re.search(r"[^;]{10}" + said + r"\. Nothing was imported\.$", answer.json()["detail"])
         answer = await service.operator.post(url, content=pool_file(row()), params={"ruleset": "nope"})
-        assert "'nope'; there are: draftkings-classic-1." in answer.json()["detail"]
+        assert "'nope'; there are: draftkings-classic-1, " in answer.json()["detail"]
