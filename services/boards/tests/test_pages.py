@@ -373,3 +373,61 @@ async def _until(service, line, patience=10.0):
     while line not in (await service.client.get("/metrics")).text:
         assert time.monotonic() < deadline, f"{line} did not come"
         await asyncio.sleep(0.05)
+
+
+def _the(game: ev.Game, status: str) -> ev.Game:
+    return game.model_copy(update={"status": status})
+
+
+@pytest.mark.rule("C2", "C3")
+@pytest.mark.parametrize(("status", "says"), [("cancelled", "cancelled"), ("moved", "moved to another day")])
+async def test_a_game_that_left_is_marked_and_its_players_are_no_longer_in_the_pool_shown(
+    start: Start, script: ModuleType, tell: Tell, status: str, says: str
+) -> None:
+    week = script.Week(1)
+    first, second = week.games
+    moved = ev.ContestRescheduled(contest=week.contest, locks_at=second.kickoff, games=(_the(first, status), second))
+    async with start("boards") as service:
+        await tell(service, [(moved, 2), (week.opened(), 1)])
+        page = checked(await service.client.get(f"/contests/{week.contest}"))
+        assert f"<s>{first.away}" in page
+        assert says in page
+        shown = set(re.findall(r"<bdi>([A-Z]+ Player \d)</bdi>", page))
+        assert shown == {player.player_name for player in week.players if player.game_id == second.game_id}
+        front = checked(await service.client.get("/"))
+        assert f"<strong>{len(shown)} players</strong> 1 games" in front
+        back = ev.ContestRescheduled(contest=week.contest, locks_at=week.locks_at, games=week.games)
+        await tell(service, [(back, 3)])
+        page = checked(await service.client.get(f"/contests/{week.contest}"))
+        assert len(set(re.findall(r"<bdi>([A-Z]+ Player \d)</bdi>", page))) == len(week.players)
+        assert "<s>" not in page
+
+
+@pytest.mark.rule("C8", "M1")
+async def test_a_contest_that_was_called_off_says_so_with_the_reason_and_shows_nothing_else(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    agent = script.Agent("alice", "m")
+    reason = "Snow <b>& wind</b> have closed every stadium."
+    async with start("boards", clock="replay") as service:
+        played, off = script.Week(1), script.Week(2)
+        await service.move_clock(off.locks_at - timedelta(days=2))
+        await tell(service, [*agent.told(), *played.told([agent])])
+        cancelled = ev.ContestCancelled(
+            contest=off.contest, cancelled_at=off.locks_at - timedelta(days=2), reason=reason
+        )
+        await tell(service, [(cancelled, 2), (off.opened(), 1)])
+        for path in (f"/contests/{off.contest}", "/contests", "/"):
+            page = checked(await service.client.get(path))
+            assert "Snow &lt;b&gt;&amp; wind&lt;/b&gt; have closed every stadium." in page, path
+            assert "state-cancelled" in page
+            assert "countdown" not in page
+        assert "Week 1, 2017" in (await service.client.get("/")).text
+        for what in ("lineups", "results", "optimal"):
+            answer = await service.client.get(f"/api/v1/contests/{off.contest}/{what}")
+            assert (answer.status_code, answer.json()["code"]) == (409, "contest-cancelled")
+            assert answer.json()["reason"] == reason
+        # Its lock time has passed: the front is about what is played.
+        await service.move_clock(off.locks_at + timedelta(days=1))
+        assert "Snow" not in (await service.client.get("/")).text
+        assert "Snow" in (await service.client.get("/contests")).text

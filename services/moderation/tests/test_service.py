@@ -443,3 +443,28 @@ async def test_the_service_answers_while_it_judges_and_in_a_replay_too(
         await all_judged(service)
         metrics = (await service.client.get("/metrics")).text
         assert 'mafl_moderation_judged_total{state="cleared"} 90.0' in metrics
+
+
+@pytest.mark.rule("C8", "M5")
+async def test_the_texts_of_a_contest_that_was_called_off_are_kept_judged_no_more_and_shown_to_nobody(
+    start: Start,
+) -> None:
+    lineup_id = uuid4()
+    async with start("moderation") as service:
+        off = ev.ContestCancelled(contest="2017-W01", cancelled_at=LOCKS, reason="Nobody will play.")
+        await service.publish(off, version=2)
+        await service.publish(submitted("2017-W01", MIXED, lineup_id=lineup_id))
+        await service.publish(submitted("2017-W02", CLEAN, lineup_id=uuid4()))
+        for contest in ("2017-W01", "2017-W02"):
+            await service.publish(opened(contest))
+        await service.settle()
+        await all_judged(service)
+        states = {(row.contest, row.state) for row in await query(service, select(TEXTS))}
+        assert states == {("2017-W01", None), ("2017-W02", "cleared")}
+        assert {row.text for row in await query(service, select(TEXTS)) if row.contest == "2017-W01"} == set(
+            MIXED.values()
+        )
+        queue = (await service.operator.get("/operator/api/v1/moderation/queue")).json()["items"]
+        assert [item for item in queue if item["contest"] == "2017-W01"] == []
+        await service.settle()
+        assert await service.published(ev.ReasoningJudged) == []

@@ -435,3 +435,57 @@ async def test_only_the_operator_may_import_settle_and_look(start: Start, play_w
         ):
             assert (await settlement.client.request(method, url)).status_code == 401
         assert await rows(settlement, LINEUPS) == 1
+
+
+@pytest.mark.rule("C8")
+async def test_a_contest_that_was_called_off_is_never_settled(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=0)
+    off = ev.ContestCancelled(
+        contest="2017-W04", cancelled_at=week.opened.opened_at, reason="Snow has closed every stadium."
+    )
+    async with start("settlement") as settlement:
+        for event in (off, week.opened):
+            await settlement.publish(event, version=2 if event is off else 1)
+        await settlement.settle()
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        answer = await settlement.operator.post(SETTLE, json={"force": True, "reason": "Please."})
+        assert (answer.status_code, answer.json()["code"]) == (409, "contest-cancelled")
+        assert answer.json()["reason"] == "Snow has closed every stadium."
+        assert await rows(settlement, SETTLEMENTS) == 0
+        assert await settlement.published(ev.ScoresUpdated) == []
+
+
+@pytest.mark.rule("S3", "S5")
+async def test_a_week_is_settled_by_the_schedule_that_it_locked_by_and_waits_for_it(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=12)
+    picked = [pick.player_id for lineup in week.lineups for pick in lineup.picks]
+    games = {player.player_id: player.game_id for player in week.opened.players}
+    left = max({games[player] for player in picked}, key=lambda game: sum(games[one] == game for one in picked))
+    moved = tuple(
+        game.model_copy(update={"status": "moved"}) if game.game_id == left else game for game in week.opened.games
+    )
+    rescheduled = ev.ContestRescheduled(contest="2017-W04", locks_at=week.opened.locks_at, games=moved)
+    async with start("settlement") as settlement:
+        await settlement.publish(week.opened, version=1)
+        await settlement.publish(week.locked, version=3)
+        for lineup in week.lineups:
+            await settlement.publish(lineup)
+        await settlement.settle()
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        early = await settlement.operator.post(SETTLE)
+        assert (early.status_code, early.json()["code"]) == (409, "lineups-missing")
+        assert early.json()["waits_for"] == ["contest.rescheduled"]
+        await settlement.publish(rescheduled, version=2)
+        await settlement.settle()
+        answer = await settlement.operator.post(SETTLE)
+        assert answer.status_code == 200, answer.text
+        await settlement.settle()
+        worth = {player: 0 if games[player] == left else hundredths(text) for player, text in week.worth.items()}
+        [settled] = await settlement.published(ev.WeekSettled)
+        assert {player.player_id: player.points for player in settled.players} == worth
+        for lineup in await settlement.published(ev.LineupSettled):
+            assert [pick.points for pick in lineup.picks] == [worth[pick.player_id] for pick in lineup.picks]

@@ -12,7 +12,7 @@ import pytest
 from common import events as ev
 from common.canonical import canonical_json, sha256_hex
 from common.points import hundredths
-from settlement.results import Entry, ImpossibleLineupError, Outcome, Pick, pool_points, work_out
+from settlement.results import Entry, ImpossibleLineupError, Outcome, Pick, pool_points, silent_games, work_out
 
 
 def entries_of(week: Any) -> list[Entry]:
@@ -159,3 +159,34 @@ def test_a_lineup_that_the_contest_cannot_have_accepted_stops_the_settlement(wee
             [Entry(entry.lineup_id, entry.agent_id, entry.model, entry.marks, nine)],
             lines_worth(week),
         )
+
+
+@pytest.mark.rule("S3")
+@pytest.mark.parametrize("status", ["moved", "cancelled"])
+def test_the_players_of_a_game_that_left_before_the_lock_score_zero_though_they_played(week: Any, status: str) -> None:
+    """The whole game scores nothing for anybody, wherever it was played; all else is as it was."""
+    lines, everything = lines_worth(week), cents(week.opened)
+    before = work_out(everything, entries_of(week), lines)
+    best = set(before.optimal.players)
+    in_game = {game.game_id: set[str]() for game in week.opened.games}
+    for player in week.opened.players:
+        in_game[player.game_id].add(player.player_id)
+    left = next(game for game, players in in_game.items() if not players & best and players & set(lines))
+    games = tuple(
+        game.model_copy(update={"status": status}) if game.game_id == left else game for game in week.opened.games
+    )
+    contest = everything.model_copy(update={"games": games})
+    after = work_out(contest, entries_of(week), lines)
+    assert {after.players[player] for player in in_game[left]} == {0}
+    assert after.players == before.players | dict.fromkeys(in_game[left], 0)
+    assert after.optimal == before.optimal
+    assert after.certificate.agrees
+    for was, now in zip(before.results, after.results, strict=True):
+        gone = [pick.player_id in in_game[left] for pick in now.entry.picks]
+        assert now.picks == tuple(0 if out else points for out, points in zip(gone, was.picks, strict=True))
+        assert now.points == sum(now.picks)
+    assert any(was.points != now.points for was, now in zip(before.results, after.results, strict=True))
+    # Nobody waits for statistics of what was not to be played.
+    silent = {player: line for player, line in lines.items() if player not in in_game[left]}
+    assert silent_games(contest, silent) == ()
+    assert [game.game_id for game in silent_games(everything, silent)] == [left]
