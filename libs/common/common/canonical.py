@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import rfc8785
@@ -22,6 +23,7 @@ def sha256_hex(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@lru_cache(maxsize=256)
 def instant(at: datetime) -> str:
     """An aware time as every answer writes it: ISO 8601 in UTC, ending in ``Z``."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import asyncpg
 import psycopg
 from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+_HOT_CONNECTIONS = 4
+"""Two groups of what is counted and two of what is stored may be under way at once."""
 
 BUS = MetaData()
 """Tables that every service has beside its own: outbox, inbox and the replay clock."""
@@ -58,6 +63,8 @@ class Database:
             hide_parameters=True,
             connect_args={"connect_timeout": 3},
         )
+        self._hot: asyncpg.Pool | None = None
+        self._hot_opening = asyncio.Lock()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -66,21 +73,35 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def autocommit(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """The driver's own connection, each statement a transaction of its own; for what many callers share."""
-        async with self.engine.connect() as plain:
-            connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
-            yield await driver(connection)
+    async def hot(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of asyncpg in the place of SQLAlchemy's, for the few statements that a rush is made of.
+
+        Each statement is a transaction of its own unless ``connection.transaction()`` says otherwise (docs/adr/0014).
+        """
+        async with self._hot_opening:
+            if self._hot is None:
+                self._hot = await asyncpg.create_pool(
+                    self.url.replace("postgresql+psycopg://", "postgresql://", 1),
+                    min_size=0,
+                    max_size=_HOT_CONNECTIONS,
+                    timeout=3,
+                    reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
+                )
+        async with self._hot.acquire(timeout=5) as connection:
+            yield connection
 
     async def close(self) -> None:
+        if self._hot is not None:
+            self._hot.terminate()
         await self.engine.dispose()
 
 
-async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
-    """The driver's connection under one of SQLAlchemy's, in the same transaction.
+async def _nothing(_: asyncpg.Connection) -> None:
+    pass
 
-    For the few statements that are run so often that SQLAlchemy's way to them costs more than PostgreSQL does.
-    """
+
+async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
+    """The driver's connection under one of SQLAlchemy's, in the same transaction: for arrays of many rows."""
     raw = await connection.get_raw_connection()
     found = raw.driver_connection
     if not isinstance(found, psycopg.AsyncConnection):
@@ -88,12 +109,24 @@ async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
     return found
 
 
+_UNREACHABLE = (
+    PoolTimeout,
+    ConnectionError,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.exceptions.OperatorInterventionError,
+    asyncpg.exceptions.InsufficientResourcesError,
+)
+
+
 def unavailable(error: BaseException) -> bool:
     """Whether an error says that the database cannot be reached now, so that trying again later helps.
 
     A statement that the database refused (a constraint, a type) is not of this kind.
     """
-    if isinstance(error, PoolTimeout | ConnectionError | psycopg.OperationalError | psycopg.InterfaceError):
+    if isinstance(error, _UNREACHABLE):
         return True
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)

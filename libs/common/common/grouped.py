@@ -79,6 +79,11 @@ class Grouped(Generic[Item, Done]):
             late.cancel()
             self._weight -= weight
 
+    @property
+    def busy(self) -> bool:
+        """Whether as many groups are under way as may be."""
+        return len(self._running) >= self._bounds.abreast
+
     def _start(self) -> None:
         self._starting = False
         while self._waiting and len(self._running) < self._bounds.abreast:

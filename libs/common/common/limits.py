@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-import psycopg
+import asyncpg
 from fastapi import Depends, Request
 from sqlalchemy import Column, DateTime, MetaData, Table, Text, delete, func
 from starlette.types import Scope
@@ -157,16 +157,16 @@ class Count:
 
 _COUNT = """
 INSERT INTO rate_limits AS kept (subject, arrival)
-SELECT subject, now() + asked * %(step)s::interval
-FROM unnest(%(subjects)s::text[], %(asked)s::int[]) AS given (subject, asked) ORDER BY subject
+SELECT subject, now() + asked * $3::interval
+FROM unnest($1::text[], $2::int[]) AS given (subject, asked) ORDER BY subject
 ON CONFLICT (subject) DO UPDATE SET arrival = greatest(kept.arrival, now()) + (excluded.arrival - now())
-WHERE greatest(kept.arrival, now()) + (excluded.arrival - now()) <= now() + %(window)s::interval
+WHERE greatest(kept.arrival, now()) + (excluded.arrival - now()) <= now() + $4::interval
 RETURNING subject, arrival - now()
 """
 """Counts so many calls of each subject, or none of them where not all are left. In one order of subjects
 everywhere, so that no two groups wait for each other in a circle."""
 
-_AHEAD = "SELECT subject, arrival - now() FROM rate_limits WHERE subject = ANY(%(subjects)s)"
+_AHEAD = "SELECT subject, arrival - now() FROM rate_limits WHERE subject = ANY($1::text[])"
 
 Call = Sequence[tuple[Limit, str]]
 """What one call counts against: limits, each with the address, key or agent that it counts by."""
@@ -190,7 +190,7 @@ async def count_all(database: Database, calls: Sequence[Call]) -> list[list[Coun
             of_limit = asked.setdefault(limit, {})
             of_limit[subject] = of_limit.get(subject, 0) + 1
     left: dict[str, _Left] = {}
-    async with database.autocommit() as connection:
+    async with database.hot() as connection:
         for limit, of_limit in asked.items():
             left |= await _counted(connection, limit, of_limit)
     return [
@@ -215,9 +215,7 @@ class _Left:
         return _found(limit, False, self.refused)
 
 
-async def _counted(
-    connection: psycopg.AsyncConnection[Any], limit: Limit, asked: Mapping[str, int]
-) -> dict[str, _Left]:
+async def _counted(connection: asyncpg.Connection, limit: Limit, asked: Mapping[str, int]) -> dict[str, _Left]:
     """Count all calls of each subject under one limit: of one that has not all of them left, as many as it has."""
     window = timedelta(seconds=limit.seconds)
     step = window / limit.calls
@@ -227,8 +225,8 @@ async def _counted(
     rest = {subject: many for subject, many in asked.items() if many > limit.calls}
 
     async def counted(subjects: Mapping[str, int]) -> dict[str, timedelta]:
-        given = {"subjects": list(subjects), "asked": list(subjects.values()), "step": step, "window": window}
-        return dict(await (await connection.execute(_COUNT, given)).fetchall())
+        rows = await connection.fetch(_COUNT, list(subjects), list(subjects.values()), step, window)
+        return {row[0]: row[1] for row in rows}
 
     found = await counted(together)
     for subject, many in together.items():
@@ -247,8 +245,7 @@ async def _counted(
             left[subject].admitted.append(ahead[subject])
     refused = [subject for subject in asked if len(left[subject].admitted) < asked[subject]]
     if refused:
-        rows = await (await connection.execute(_AHEAD, {"subjects": refused})).fetchall()
-        for subject, ahead in rows:
+        for subject, ahead in await connection.fetch(_AHEAD, refused):
             left[subject].refused = ahead
     return left
 

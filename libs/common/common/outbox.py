@@ -8,10 +8,12 @@ drops for good.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import asyncpg
 import psycopg
 import uuid_utils
 from pydantic_core import to_json
@@ -28,6 +30,9 @@ from common.metrics import Metrics
 _BATCH = 256
 _RELAY_LOCK = 0x4F555442  # "OUTB": one relay at a time in a database keeps the order of publication
 _POLL_SECONDS = 1.0
+_REST = 3.0
+"""How long the relay rests after a batch while it gives way, in times of what the batch took."""
+_LONGEST_REST = 0.5
 
 
 async def emit(connection: AsyncConnection, event: Event, version: int) -> None:
@@ -52,10 +57,15 @@ class Recorded(NamedTuple):
 
 
 def recorded(kind: type[Event], aggregate: str, data: Any, version: int, *, correlation: str = "") -> Recorded:
-    """An event to be recorded. ``data`` is the event, or plain values of its shape where many are made in a hurry.
+    """An event to be recorded. ``data`` is the event, or plain values of its shape.
 
     ``correlation`` is that of the cause, the present one's where not given.
     """
+    return recorded_json(kind, aggregate, to_json(data).decode(), version, correlation=correlation)
+
+
+def recorded_json(kind: type[Event], aggregate: str, data: str, version: int, *, correlation: str = "") -> Recorded:
+    """As :func:`recorded`, of data that is JSON already."""
     event_id = UUID(bytes=uuid_utils.uuid7().bytes)
     envelope = to_json(
         {
@@ -69,34 +79,43 @@ def recorded(kind: type[Event], aggregate: str, data: Any, version: int, *, corr
             "dataschema": schema_of(kind),
             "aggregateversion": version,
             "correlationid": correlation or correlation_id(),
-            "data": data,
         }
-    )
-    return Recorded(event_id, kind.subject(), envelope.decode())
+    ).decode()
+    return Recorded(event_id, kind.subject(), f'{envelope[:-1]},"data":{data}}}')
 
 
 _RECORD = """
 INSERT INTO outbox (event_id, subject, envelope)
 SELECT event_id, subject, envelope::jsonb
-FROM unnest(%b::uuid[], %b::text[], %b::text[]) WITH ORDINALITY AS given (event_id, subject, envelope, place)
+FROM unnest({}::uuid[], {}::text[], {}::text[]) WITH ORDINALITY AS given (event_id, subject, envelope, place)
 ORDER BY place
 """
+_RECORD_BY_PSYCOPG = _RECORD.format("%b", "%b", "%b")
+_RECORD_BY_ASYNCPG = _RECORD.format("$1", "$2", "$3")
 
 
-async def record(connection: psycopg.AsyncConnection[Any], events: Sequence[Recorded]) -> None:
+async def record(connection: psycopg.AsyncConnection[Any] | asyncpg.Connection, events: Sequence[Recorded]) -> None:
     """Write events, in order, into the outbox, in the transaction of the driver's connection."""
-    if events:
-        ids, subjects, envelopes = zip(*events, strict=True)
-        await connection.execute(_RECORD, (list(ids), list(subjects), list(envelopes)))
+    if not events:
+        return
+    ids, subjects, envelopes = map(list, zip(*events, strict=True))
+    if isinstance(connection, psycopg.AsyncConnection):
+        await connection.execute(_RECORD_BY_PSYCOPG, (ids, subjects, envelopes))
+    else:
+        await connection.execute(_RECORD_BY_ASYNCPG, ids, subjects, envelopes)
 
 
 class Relay:
     """Publishes what the outbox holds, in order, as soon as it is committed."""
 
-    def __init__(self, database: Database, bus: Bus, metrics: Metrics) -> None:
+    def __init__(
+        self, database: Database, bus: Bus, metrics: Metrics, *, gives_way_to: Callable[[], bool] = lambda: False
+    ) -> None:
+        """``gives_way_to`` says whether somebody waits for this process who must not wait for events."""
         self._database = database
         self._bus = bus
         self._metrics = metrics
+        self._gives_way_to = gives_way_to
 
     async def run(self) -> None:
         """Drain, then wait for the outbox's NOTIFY; a lost one costs a second at most."""
@@ -104,8 +123,11 @@ class Relay:
         async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=3) as listener:
             await listener.execute("LISTEN outbox")
             while True:
+                began = time.monotonic()
                 while await self.drain():
-                    pass
+                    if self._gives_way_to():
+                        await asyncio.sleep(min(_REST * (time.monotonic() - began), _LONGEST_REST))
+                    began = time.monotonic()
                 async for _ in listener.notifies(timeout=_POLL_SECONDS, stop_after=1):
                     pass
 

@@ -81,7 +81,8 @@ class Service:
     """A service's parts, as its ``main.py`` lists them.
 
     ``tasks`` run for the application's life and are started again when they raise; ``rpc`` answers
-    requests on NATS subjects; ``state`` is what the runtime's begins with.
+    requests on NATS subjects; ``state`` is what the runtime's begins with. While the service is ``pressed`` its
+    events wait for those who wait for its answers.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Service:
     rpc: Mapping[str, RpcHandler] = field(default_factory=dict)
     mounts: Mapping[str, ASGIApp] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
+    pressed: Callable[[Runtime], bool] = lambda _: False
 
 
 async def runtime_of(request: Request) -> Runtime:
@@ -200,7 +202,7 @@ async def _running(
 
     async def on_the_bus() -> None:
         await bus.connect()
-        start("outbox", Relay(database, bus, metrics).run)
+        start("outbox", Relay(database, bus, metrics, gives_way_to=partial(service.pressed, runtime)).run)
         start("watch", watch.run)
         for consumer in consumers:
             start(consumer.durable.stream, consumer.run)

@@ -189,18 +189,24 @@ async def current_contest(store: Store, now: datetime) -> Contest | None:
 # --- submissions --------------------------------------------------------------------------------
 
 
-async def judge_of(runtime: Runtime, store: Store, contest_id: str, version: int | None = None) -> Judge:
-    """The judge of a contest that is or was open, by its rules and pool at a version; kept in the process.
-
-    Without a version it is the newest that this copy has met, for no round trip: whoever stores by its judgement
-    compares its version with the contest's, read while the contest's lock is held, and judges again where they
-    differ. So no copy judges by a pool that another copy has changed.
-    Where the version asked for is past, the judge is the newest. Raises ``ContestUnknown``.
-    """
+def judge_at_hand(runtime: Runtime, contest_id: str, version: int) -> Judge | None:
+    """The judge of a contest at a version where this process has it already."""
     judges: dict[str, Judge] = runtime.state.setdefault("judges", {})
     judge = judges.get(contest_id)
-    if judge is not None and version in (None, judge.version):
-        return judge
+    return judge if judge is not None and judge.version == version else None
+
+
+async def judge_of(runtime: Runtime, store: Store, contest_id: str, version: int) -> Judge:
+    """The judge of a contest that is or was open, by its rules and pool at a version; kept in the process.
+
+    Whoever stores by its judgement reads the version while the contest's lock is held, so that no copy judges by a
+    pool that another copy has changed. Where the version asked for is past, the judge is the newest. Raises
+    ``ContestUnknown``.
+    """
+    at_hand = judge_at_hand(runtime, contest_id, version)
+    if at_hand is not None:
+        return at_hand
+    judges: dict[str, Judge] = runtime.state["judges"]
     while True:  # Until the version is the same before and after: what lies between is of that version.
         contest = await public_contest(store, contest_id)
         rules, players = await store.ruleset(contest_id), await store.players(contest_id)

@@ -296,23 +296,28 @@ def lineup_adapter(limits: TextLimits, bounds: ScoreBounds) -> TypeAdapter[dict[
     return cast("TypeAdapter[dict[str, Any]]", TypeAdapter(Lineup))
 
 
-def canonical(body: dict[str, Any]) -> bytes:
-    """A sound lineup's body in the form of RFC 8785, as ``common.canonical`` would give it, at a seventh of its cost.
+def canonical(body: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """A sound lineup's body in the form of RFC 8785, and its texts in that form, each with its JSON pointer.
 
-    The members are known and stand here in their order.
+    What ``common.canonical`` would give, at a tenth of its cost: the members are known and stand here in their order.
     """
-    picks = ",".join(
-        [
-            f'{{"confidence":{json_number(pick["confidence"])},"main_factor":{json_string(pick["main_factor"])},'
-            f'"player_id":{json_string(pick["player_id"])},"rationale":{json_string(pick["rationale"])},'
-            f'"slot":{json_string(pick["slot"])}}}'
-            for pick in body["picks"]
-        ]
+    words: list[tuple[str, str]] = []
+    picks: list[str] = []
+    for place, pick in enumerate(body["picks"]):
+        rationale, main_factor = json_string(pick["rationale"]), json_string(pick["main_factor"])
+        words.append((f"/picks/{place}/rationale", rationale))
+        words.append((f"/picks/{place}/main_factor", main_factor))
+        picks.append(
+            f'{{"confidence":{json_number(pick["confidence"])},"main_factor":{main_factor},'
+            f'"player_id":{json_string(pick["player_id"])},"rationale":{rationale},"slot":{json_string(pick["slot"])}}}'
+        )
+    thesis = json_string(body["thesis"])
+    words.append(("/thesis", thesis))
+    whole = (
+        f'{{"confidence":{json_number(body["confidence"])},"picks":[{",".join(picks)}],'
+        f'"projected_score":{json_number(body["projected_score"])},"thesis":{thesis}}}'
     )
-    return (
-        f'{{"confidence":{json_number(body["confidence"])},"picks":[{picks}],'
-        f'"projected_score":{json_number(body["projected_score"])},"thesis":{json_string(body["thesis"])}}}'
-    ).encode()
+    return whole, words
 
 
 _KEY = re.compile(rb'"[ \t\n\r]*:')

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from common import events as ev
-from common.canonical import canonical_json
+from common.canonical import canonical_json, instant
 from common.commitment import Signer, salts_by_pointer
 from common.grouped import Bounds, Grouped
 from common.logs import correlation_id
-from common.outbox import Recorded, recorded
+from common.outbox import Recorded, recorded_json
 from common.problems import IdempotencyKeyReused
 from common.service import Runtime
 from contests import commands, receipts
 from contests.domain import Judge, Lineup, LineupRefused, canonical
 from contests.problems import ContestUnknown, ModelReserved
-from contests.store import Contest, Revision, Store, Submitter, Turn
+from contests.store import Contest, Revision, Rush, Store, Submitter, Turn
 
 _BOUNDS = Bounds(largest=64, abreast=2, room=64 << 20, patience=5)
 """``room`` is in bytes of bodies: some ten thousand usual lineups, or 128 of the longest."""
@@ -66,9 +66,7 @@ async def submit(
     answer in time, too much waits, or the key is unknown here and the registry does not answer.
     """
     key_hash = commands.hash_of(key)
-    group: Grouped[Submission, Revision] | None = runtime.state.get("intake")
-    if group is None:
-        group = runtime.state["intake"] = Grouped(_Intake(runtime).take, _BOUNDS)
+    group = _group(runtime)
     sound: tuple[Judge, Lineup] | None = None
     asked = False
     while True:
@@ -89,6 +87,18 @@ async def submit(
                 raise commands.invalid(refusal) from None
 
 
+def is_pressed(runtime: Runtime) -> bool:
+    """Whether submissions come faster than they are taken."""
+    return _group(runtime).busy
+
+
+def _group(runtime: Runtime) -> Grouped[Submission, Revision]:
+    group: Grouped[Submission, Revision] | None = runtime.state.get("intake")
+    if group is None:
+        group = runtime.state["intake"] = Grouped(_Intake(runtime).take, _BOUNDS)
+    return group
+
+
 class _Intake:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -107,19 +117,56 @@ class _Intake:
     async def _take(self, contest_id: str, submissions: Sequence[Submission]) -> list[Revision | Exception]:
         keys = [submission.key_hash for submission in submissions]
         retried = [s.idempotency_key for s in submissions if s.idempotency_key is not None]
-        async with self._runtime.database.transaction() as connection:
-            store = Store(connection)
-            turn = await store.turn(commands.wellformed(contest_id), keys, retried, self._runtime.clock)
+        runtime = self._runtime
+        async with runtime.database.hot() as connection, connection.transaction():
+            rush = Rush(connection)
+            turn = await rush.turn(commands.wellformed(contest_id), keys, retried, runtime.clock)
             try:
-                contest = await commands.public_contest(store, contest_id) if turn.contest is None else turn.contest
-                judge = await commands.judge_of(self._runtime, store, contest_id, contest.version)
+                contest, judge = await self._contest(contest_id, turn.contest)
             except ContestUnknown as unknown:
                 return [unknown if s.key_hash in turn.submitters else _UnknownKey() for s in submissions]
-            group = _Group(contest, judge, turn, commands.keyring(self._runtime).signer)
-            outcomes = [await group.take(store, submission) for submission in submissions]
+            group = _Group(contest, judge, turn, commands.keyring(runtime).signer)
+            outcomes = [group.take(submission) for submission in submissions]
             if group.accepted:
-                await store.add_revisions(group.accepted, group.submitted)
-        return outcomes
+                await rush.add_revisions(group.accepted, group.submitted)
+        return [
+            await self._first_answer(outcome) if isinstance(outcome, _Replayed) else outcome for outcome in outcomes
+        ]
+
+    async def _contest(self, contest_id: str, contest: Contest | None) -> tuple[Contest, Judge]:
+        """The contest and its judge as of the group's turn. Raises ``ContestUnknown``."""
+        judge = contest and commands.judge_at_hand(self._runtime, contest_id, contest.version)
+        if contest and judge:
+            return contest, judge
+        # By a connection of its own: while the group shares the contest's lock, nobody changes it.
+        async with self._runtime.database.transaction() as connection:
+            store = Store(connection)
+            public = await commands.public_contest(store, contest_id)
+            return public, await commands.judge_of(self._runtime, store, contest_id, public.version)
+
+    async def _first_answer(self, replayed: "_Replayed") -> Revision | Exception:
+        async with self._runtime.database.transaction() as connection:
+            before = await Store(connection).revision(replayed.lineup_id, replayed.revision)
+        if replayed.lineup is None:
+            # It was sound by the pool of its time, which a game may have left since.
+            return before if _says(replayed.body, before.body) else _Doubtful(replayed.judge)
+        if before.body != canonical(replayed.lineup.body)[0]:
+            return IdempotencyKeyReused(
+                f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
+                "Send a new key with each new lineup."
+            )
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class _Replayed:
+    """A body whose idempotency key has made a revision already, which is durable once the group is."""
+
+    lineup_id: UUID
+    revision: int
+    body: bytes
+    lineup: Lineup | None
+    judge: Judge
 
 
 @dataclass(slots=True)
@@ -133,7 +180,7 @@ class _Group:
     accepted: list[Revision] = field(default_factory=list)
     submitted: list[Recorded] = field(default_factory=list)
 
-    async def take(self, store: Store, submission: Submission) -> Revision | Exception:
+    def take(self, submission: Submission) -> Revision | _Replayed | Exception:
         submitter = self.turn.submitters.get(submission.key_hash)
         if submitter is None:
             return _UnknownKey()
@@ -144,11 +191,7 @@ class _Group:
         closed = commands.closed(self.contest, self.turn.now)
         lineup = self._sound(submission)
         if replayed is not None and submitter.lineup_id is not None:
-            before = await self._revision(store, submitter.lineup_id, replayed)
-            if lineup is not None:
-                return _first_answer(before, canonical(lineup.body))
-            # It was sound by the pool of its time, which a game may have left since.
-            return before if _says(submission.body, before.body) else _Doubtful(self.judge)
+            return _Replayed(submitter.lineup_id, replayed, submission.body, lineup, self.judge)
         if closed is not None:
             return closed
         if lineup is None:
@@ -157,33 +200,26 @@ class _Group:
             commands.may_state_its_model(agent)
         except ModelReserved as refusal:
             return refusal
-        body = canonical(lineup.body)
-        return self._accept(submission, submitter, lineup, body)
+        return self._accept(submission, submitter, lineup)
 
     def _sound(self, submission: Submission) -> Lineup | None:
         if submission.sound and submission.sound[0] is self.judge:
             return submission.sound[1]
         return self.judge.at_once(submission.body)
 
-    async def _revision(self, store: Store, lineup_id: UUID, number: int) -> Revision:
-        """A revision that exists, or will with this group."""
-        for revision in self.accepted:
-            if (revision.lineup_id, revision.revision) == (lineup_id, number):
-                return revision
-        return await store.revision(lineup_id, number)
-
-    def _accept(self, submission: Submission, submitter: Submitter, lineup: Lineup, body: bytes) -> Revision:
-        agent, contest, now = submitter.agent, self.contest, self.turn.now
+    def _accept(self, submission: Submission, submitter: Submitter, lineup: Lineup) -> Revision:
+        agent, contest = submitter.agent, self.contest
         submitter.lineup_id = submitter.lineup_id or uuid4()
         submitter.revisions += 1
+        body, words = canonical(lineup.body)
         receipt = receipts.issue(
             self.signer,
             agent=agent.agent_id,
             contest=contest.contest,
             revision=submitter.revisions,
             model=agent.model,
-            accepted_at=now,
-            body=body,
+            accepted_at=self.turn.now,
+            body=body.encode(),
             picks=len(lineup.picks),
         )
         revision = Revision(
@@ -192,41 +228,41 @@ class _Group:
             contest=contest.contest,
             agent_id=agent.agent_id,
             idempotency_key=submission.idempotency_key,
-            accepted_at=now,
+            accepted_at=self.turn.now,
             locks_at=contest.locks_at,
             model=agent.model,
             marks=agent.marks,
-            picks=[pick._asdict() for pick in lineup.picks],
+            picks=[
+                {"slot": slot, "player_id": player_id, "price": price, "confidence": confidence}
+                for slot, player_id, price, confidence in lineup.picks
+            ],
             total_price=lineup.total_price,
             projected_score=lineup.projected_score,
             confidence=lineup.confidence,
-            body=body.decode(),
+            body=body,
             receipt=receipt.receipt,
             salts=receipt.salts,
             signature=receipt.signature,
             key_id=receipt.key_id,
         )
         self.accepted.append(revision)
-        self.submitted.append(_submitted(revision, lineup, submission.correlation))
+        self.submitted.append(_submitted(revision, words, submission.correlation))
         if submission.idempotency_key is not None:
             self.turn.replayed[agent.agent_id, submission.idempotency_key] = revision.revision
         return revision
 
 
-def _submitted(revision: Revision, lineup: Lineup, correlation: str) -> Recorded:
-    """``LineupSubmitted`` of a revision, as plain values: building the model costs more than all else of an event."""
-    salts = salts_by_pointer(revision.salts, len(lineup.picks))
-    data = {
-        "contest": revision.contest,
-        "lineup_id": revision.lineup_id,
-        "agent_id": revision.agent_id,
-        "revision": revision.revision,
-        "accepted_at": revision.accepted_at,
-        "locks_at": revision.locks_at,
-        "words": [{"pointer": pointer, "text": text, "salt": salts[pointer]} for pointer, text in lineup.words],
-    }
+def _submitted(revision: Revision, words: Sequence[tuple[str, str]], correlation: str) -> Recorded:
+    """``LineupSubmitted`` of a revision, put together of what is JSON already: its model costs five times as much."""
+    salts = salts_by_pointer(revision.salts, len(revision.picks))
+    listed = ",".join([f'{{"pointer":"{at}","text":{text},"salt":"{salts[at]}"}}' for at, text in words])
+    data = (
+        f'{{"contest":"{revision.contest}","lineup_id":"{revision.lineup_id}","agent_id":"{revision.agent_id}",'
+        f'"revision":{revision.revision},"accepted_at":"{instant(revision.accepted_at)}",'
+        f'"locks_at":"{instant(revision.locks_at)}","words":[{listed}]}}'
+    )
     about = f"lineup/{revision.lineup_id}"
-    return recorded(ev.LineupSubmitted, about, data, revision.revision, correlation=correlation)
+    return recorded_json(ev.LineupSubmitted, about, data, revision.revision, correlation=correlation)
 
 
 def _says(body: bytes, canonical_body: str) -> bool:
@@ -235,12 +271,3 @@ def _says(body: bytes, canonical_body: str) -> bool:
         return canonical_json(json.loads(body)) == canonical_body.encode()
     except (ValueError, RecursionError):
         return False
-
-
-def _first_answer(before: Revision, body: bytes) -> Revision | IdempotencyKeyReused:
-    if before.body != body.decode():
-        return IdempotencyKeyReused(
-            f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
-            "Send a new key with each new lineup."
-        )
-    return before

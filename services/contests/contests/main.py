@@ -10,6 +10,7 @@ from common.topology import AGENT_CHANGED_NOW, KEY_CHANGED_NOW
 from contests import api
 from contests.commands import KEYRING, keep_the_lock, take_change, take_key
 from contests.consumers import HANDLERS
+from contests.intake import is_pressed
 from contests.settings import SigningSettings
 from contests.stamps import STAMP_URL, stamp_roots
 
@@ -28,6 +29,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             tasks=(keep_the_lock, *((stamp_roots,) if signing.stamp_url else ()), forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
             state={KEYRING: keyring, STAMP_URL: str(signing.stamp_url)},
+            pressed=is_pressed,
         ),
         settings,
     )

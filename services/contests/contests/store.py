@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 from pydantic_core import to_json
 from sqlalchemy import (
     JSON,
@@ -40,7 +41,6 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.clock import BEFORE_THE_FIRST_MOVE, Clock
-from common.db import driver
 from common.events import Game, Marks, PoolPlayer
 from common.outbox import Recorded, record
 from contests.domain import Coverage, Day, Ruleset
@@ -299,15 +299,15 @@ def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:
     return func.hashtextextended(func.concat_ws(":", *name), 0)
 
 
-# The statements that take submissions, the one path that is hot: for the driver itself, and for many at once.
+# The statements that take submissions, the one path that is hot: for asyncpg, and for many at once.
 
-_SHARE = "SELECT pg_advisory_xact_lock_shared(hashtextextended(concat_ws(':', 'contest', %(contest)s::text), 0))"
+_SHARE = "SELECT pg_advisory_xact_lock_shared(hashtextextended(concat_ws(':', 'contest', $1::text), 0))"
 
 # In one order everywhere, so that no two groups wait for each other in a circle.
 _ONE_AT_A_TIME = """
 SELECT pg_advisory_xact_lock(lock) FROM (
-    SELECT DISTINCT hashtextextended(concat_ws(':', 'lineup', %(contest)s::text, agent_id), 0) AS lock
-    FROM agent_keys WHERE key_hash = ANY(%(key_hashes)s::text[]) ORDER BY lock
+    SELECT DISTINCT hashtextextended(concat_ws(':', 'lineup', $1::text, agent_id), 0) AS lock
+    FROM agent_keys WHERE key_hash = ANY($2::text[]) ORDER BY lock
 ) AS in_order
 """
 
@@ -315,37 +315,31 @@ _SUBMITTERS = """
 SELECT key_hash, agents.agent_id, model, house, cohort, reference, lineup_id,
        (SELECT coalesce(max(revision), 0) FROM revisions WHERE revisions.lineup_id = lineups.lineup_id)
 FROM agent_keys JOIN agents USING (agent_id)
-LEFT JOIN lineups ON lineups.agent_id = agents.agent_id AND lineups.contest = %(contest)s
-WHERE key_hash = ANY(%(key_hashes)s::text[])
+LEFT JOIN lineups ON lineups.agent_id = agents.agent_id AND lineups.contest = $1::text
+WHERE key_hash = ANY($2::text[])
 """
 
 _REPLAYED = """
-SELECT agent_id, idempotency_key, revision FROM revisions
-JOIN agent_keys USING (agent_id)
-WHERE contest = %(contest)s AND key_hash = ANY(%(key_hashes)s::text[])
-  AND idempotency_key = ANY(%(idempotency_keys)s::text[])
+SELECT agent_id, idempotency_key, revision FROM revisions JOIN agent_keys USING (agent_id)
+WHERE contest = $1::text AND key_hash = ANY($2::text[]) AND idempotency_key = ANY($3::text[])
 """
 
 _ADD_REVISIONS = """
 WITH lineup AS (
     INSERT INTO lineups (lineup_id, contest, agent_id)
-    SELECT lineup_id, %(contest)b, agent_id
-    FROM unnest(%(lineup_ids)b::uuid[], %(agent_ids)b::uuid[], %(revisions)b::int[])
-         AS given (lineup_id, agent_id, revision)
+    SELECT lineup_id, $1, agent_id
+    FROM unnest($5::uuid[], $6::uuid[], $7::int[]) AS given (lineup_id, agent_id, revision)
     WHERE revision = 1
 )
 INSERT INTO revisions (
-    contest, accepted_at, locks_at, lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference,
-    picks, total_price, projected_score, confidence, body, receipt,
-    salts, signature, key_id
+    contest, accepted_at, locks_at, key_id, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
+    reference, picks, total_price, projected_score, confidence, body, receipt, salts, signature
 )
-SELECT %(contest)b, %(accepted_at)b, %(locks_at)b, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
-       reference, picks::jsonb, total_price, projected_score, confidence, body, receipt, salts, signature, %(key_id)b
+SELECT $1, $2, $3, $4, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
+       reference, picks::jsonb, total_price, projected_score, confidence, body, receipt, salts, signature
 FROM unnest(
-    %(lineup_ids)b::uuid[], %(agent_ids)b::uuid[], %(revisions)b::int[], %(idempotency_keys)b::text[],
-    %(models)b::text[], %(house)b::bool[], %(cohort)b::bool[], %(reference)b::bool[], %(picks)b::text[],
-    %(total_prices)b::int[], %(projected_scores)b::int[], %(confidences)b::float8[], %(bodies)b::text[],
-    %(receipts)b::text[], %(salts)b::bytea[], %(signatures)b::bytea[]
+    $5::uuid[], $6::uuid[], $7::int[], $8::text[], $9::text[], $10::bool[], $11::bool[], $12::bool[], $13::text[],
+    $14::int[], $15::int[], $16::float8[], $17::text[], $18::text[], $19::bytea[], $20::bytea[]
 ) AS given (
     lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference, picks, total_price,
     projected_score, confidence, body, receipt, salts, signature
@@ -360,7 +354,7 @@ _DIALECT: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 def _standing_by(now: ColumnElement[datetime]) -> str:
     columns = ", ".join(column.name for column in _STANDING.selected_columns)
     clock = now.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
-    return f"SELECT {clock}, {columns} FROM contests WHERE contest = %(contest)s"  # noqa: S608  (all of it is ours)
+    return f"SELECT {clock}, {columns} FROM contests WHERE contest = $1"  # noqa: S608  (all of it is ours)
 
 
 class Store:
@@ -505,76 +499,10 @@ class Store:
 
     # lineups
 
-    async def turn(
-        self, contest: str, key_hashes: Sequence[str], idempotency_keys: Sequence[str], clock: Clock
-    ) -> Turn:
-        """Let agents, named by the hashes of their keys, in to submit to a contest, and read what they must know.
-
-        Until the transaction ends they share the contest's lock, so that the lock waits for them or they for it, and
-        each agent's own in the contest is theirs alone, so that its revisions have one order. The clock is read after
-        that.
-        """
-        given = {"contest": contest, "key_hashes": list(set(key_hashes)), "idempotency_keys": list(idempotency_keys)}
-        connection = await driver(self.connection)
-        # Each statement has its own snapshot: what is read after the locks is as they guard it.
-        async with connection.pipeline():
-            await connection.execute(_SHARE, given)
-            await connection.execute(_ONE_AT_A_TIME, given)
-            standing = await connection.execute(_standing_by(clock.sql), given)
-            submitting = await connection.execute(_SUBMITTERS, given)
-            replayed = await connection.execute(_REPLAYED, given) if idempotency_keys else None
-        submitters = {
-            key_hash: Submitter(
-                Agent(agent_id, model, Marks(house=house, cohort=cohort, reference=reference)), lineup_id, revisions
-            )
-            for key_hash, agent_id, model, house, cohort, reference, lineup_id, revisions in await submitting.fetchall()
-        }
-        made = {(agent_id, key): number for agent_id, key, number in await replayed.fetchall()} if replayed else {}
-        row = await standing.fetchone()
-        if row is None:
-            return Turn(None, BEFORE_THE_FIRST_MOVE, submitters, made)
-        now, *columns = row
-        names = (column.name for column in _STANDING.selected_columns)
-        return Turn(Contest(**dict(zip(names, columns, strict=True))), now.astimezone(UTC), submitters, made)
-
     async def revision(self, lineup_id: UUID, number: int) -> Revision:
         """One revision, which exists."""
         wanted = select(REVISIONS).where(REVISIONS.c.lineup_id == lineup_id, REVISIONS.c.revision == number)
         return next(map(_revision, await self._mappings(wanted)))
-
-    async def add_revisions(self, revisions: Sequence[Revision], submitted: Sequence[Recorded]) -> None:
-        """Store revisions of one contest, the lineups of which they are the first, and the events that tell of them.
-
-        All were accepted at one instant and signed with one key. Nothing ever changes a revision: the database itself
-        refuses.
-        """
-        first = revisions[0]
-        given = {
-            "contest": first.contest,
-            "accepted_at": first.accepted_at,
-            "locks_at": first.locks_at,
-            "lineup_ids": [one.lineup_id for one in revisions],
-            "agent_ids": [one.agent_id for one in revisions],
-            "revisions": [one.revision for one in revisions],
-            "idempotency_keys": [one.idempotency_key for one in revisions],
-            "models": [one.model for one in revisions],
-            "house": [one.marks.house for one in revisions],
-            "cohort": [one.marks.cohort for one in revisions],
-            "reference": [one.marks.reference for one in revisions],
-            "picks": [to_json(one.picks).decode() for one in revisions],
-            "total_prices": [one.total_price for one in revisions],
-            "projected_scores": [one.projected_score for one in revisions],
-            "confidences": [one.confidence for one in revisions],
-            "bodies": [one.body for one in revisions],
-            "receipts": [one.receipt for one in revisions],
-            "salts": [one.salts for one in revisions],
-            "signatures": [one.signature for one in revisions],
-            "key_id": first.key_id,
-        }
-        connection = await driver(self.connection)
-        async with connection.pipeline():
-            await connection.execute(_ADD_REVISIONS, given)
-            await record(connection, submitted)
 
     async def revisions(self, contest: str, agent_id: UUID) -> list[Revision]:
         """An agent's revisions in a contest, in order."""
@@ -627,6 +555,74 @@ class Store:
 
     async def _mappings(self, wanted: Select[Any]) -> Sequence[RowMapping]:
         return list((await self.connection.execute(wanted)).mappings())
+
+
+class Rush:
+    """What a group of submissions asks of the database, on a hot connection and in its transaction."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self.connection = connection
+
+    async def turn(
+        self, contest: str, key_hashes: Sequence[str], idempotency_keys: Sequence[str], clock: Clock
+    ) -> Turn:
+        """Let agents, named by the hashes of their keys, in to submit to a contest, and read what they must know.
+
+        Until the transaction ends they share the contest's lock, so that the lock waits for them or they for it, and
+        each agent's own in the contest is theirs alone, so that its revisions have one order. The clock is read after
+        that, and each statement has its own snapshot: what is read after the locks is as they guard it.
+        """
+        connection, keys = self.connection, list(set(key_hashes))
+        await connection.execute(_SHARE, contest)
+        await connection.execute(_ONE_AT_A_TIME, contest, keys)
+        row = await connection.fetchrow(_standing_by(clock.sql), contest)
+        submitters = {
+            key_hash: Submitter(
+                Agent(agent_id, model, Marks(house=house, cohort=cohort, reference=reference)), lineup_id, revisions
+            )
+            for key_hash, agent_id, model, house, cohort, reference, lineup_id, revisions in await connection.fetch(
+                _SUBMITTERS, contest, keys
+            )
+        }
+        made = await connection.fetch(_REPLAYED, contest, keys, idempotency_keys) if idempotency_keys else ()
+        replayed = {(agent_id, key): number for agent_id, key, number in made}
+        if row is None:
+            return Turn(None, BEFORE_THE_FIRST_MOVE, submitters, replayed)
+        now, *columns = row
+        names = (column.name for column in _STANDING.selected_columns)
+        return Turn(Contest(**dict(zip(names, columns, strict=True))), now.astimezone(UTC), submitters, replayed)
+
+    async def add_revisions(self, revisions: Sequence[Revision], submitted: Sequence[Recorded]) -> None:
+        """Store revisions of one contest, the lineups of which they are the first, and the events that tell of them.
+
+        All were accepted at one instant and signed with one key. Nothing ever changes a revision: the database itself
+        refuses.
+        """
+        first = revisions[0]
+        await self.connection.execute(
+            _ADD_REVISIONS,
+            first.contest,
+            first.accepted_at,
+            first.locks_at,
+            first.key_id,
+            [one.lineup_id for one in revisions],
+            [one.agent_id for one in revisions],
+            [one.revision for one in revisions],
+            [one.idempotency_key for one in revisions],
+            [one.model for one in revisions],
+            [one.marks.house for one in revisions],
+            [one.marks.cohort for one in revisions],
+            [one.marks.reference for one in revisions],
+            [to_json(one.picks).decode() for one in revisions],
+            [one.total_price for one in revisions],
+            [one.projected_score for one in revisions],
+            [one.confidence for one in revisions],
+            [one.body for one in revisions],
+            [one.receipt for one in revisions],
+            [one.salts for one in revisions],
+            [one.signature for one in revisions],
+        )
+        await record(self.connection, submitted)
 
 
 def _contest(row: RowMapping) -> Contest:

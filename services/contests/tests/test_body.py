@@ -443,7 +443,7 @@ def told(sent: bytes) -> list[Told]:
     try:
         judge()(sent)
     except LineupRefused as refusal:
-        assert judge()._at_once(sent) is None
+        assert judge().at_once(sent) is None
         for one in refusal.violations:
             assert one.code in CODES
             assert one.detail
@@ -559,7 +559,7 @@ def test_what_is_odd_but_sound_is_taken_alike_by_both_ways_of_the_judge(drawn: t
     document, sent = drawn
     assert len(sent) <= MAX_BODY
     full = _Inquest(judge()).hear(sent)
-    quick = judge()._at_once(sent)
+    quick = judge().at_once(sent)
     assert quick is None or quick == full
     assert judge()(sent) == full
     assert full.body == document
@@ -579,8 +579,8 @@ def test_what_is_odd_but_sound_is_taken_alike_by_both_ways_of_the_judge(drawn: t
 def test_most_sound_bodies_take_the_short_way() -> None:
     """The short way must not be a dead one."""
     for number in range(10):
-        assert judge()._at_once(json.dumps(cheapest(number=number)).encode()) is not None
-        assert judge()._at_once(json.dumps(cheapest(number=number), indent=2).encode()) is not None
+        assert judge().at_once(json.dumps(cheapest(number=number)).encode()) is not None
+        assert judge().at_once(json.dumps(cheapest(number=number), indent=2).encode()) is not None
 
 
 @pytest.mark.rule("C4", "C6", "C10")
