@@ -79,12 +79,20 @@ class OperatorClient(PublicClient):
         schedule: bytes | None = None,
         players: Sequence[bytes] = (),
         dry_run: bool = False,
+        force: bool = False,
     ) -> Any:
         """Import salaries (CSV or gzip): all weeks of the file, or one. All or nothing. Returns the report.
 
-        ``schedule`` and ``players`` are files to match the list to.
+        ``schedule`` and ``players`` are files to match the list to. ``force`` changes a contest that lineups have come
+        in to; without it ``MaflError`` (409 ``contest-exists``) says what that would break.
         """
-        params = {"season": season, "week": week, "ruleset": ruleset, "dry_run": dry_run or None}
+        params = {
+            "season": season,
+            "week": week,
+            "ruleset": ruleset,
+            "dry_run": dry_run or None,
+            "force": force or None,
+        }
         beside = [("schedule", schedule)] if schedule is not None else []
         beside += [("players", file) for file in players]
         headers: dict[str, str] = {}

@@ -203,6 +203,40 @@ def test_an_import_can_be_tried_without_a_server(mafl: Mafl) -> None:
     assert found["rows"] == found["offered"] + len(found["unmatched"]) + len(found["refused"])
 
 
+@pytest.mark.rule("C11")
+def test_an_import_tried_for_a_person_says_why_each_row_is_not_offered(mafl: Mafl, tmp_path: Path) -> None:
+    header = "Position,Name + ID,Name,ID,Roster Position,Salary,Game Info,TeamAbbrev,AvgPointsPerGame"
+    game = "SEA@MIA 10/04/2020 01:00PM ET,SEA,9"
+    rows = [
+        f"WR,Jo Doe (1),Jo Doe,1,WR/FLEX,5000,{game}",
+        f"WR,Al [b]Other (2),Al [b]Other,2,WR/FLEX,0,{game}",
+        f"QB,Cy Thurd (3),Cy Thurd,3,QB,6000,{game}",
+    ]
+    listed, league, known = tmp_path / "DKSalaries.csv", tmp_path / "games.csv", tmp_path / "players.csv"
+    listed.write_text("\n".join([header, *rows]))
+    kickoff = "2020-10-05T19:05:00-04:00"
+    league.write_text(f"game_id,season,week,away_team,home_team,kickoff\ng,2020,4,SEA,MIA,{kickoff}\n")
+    known.write_text("player_id,name,position,team\n00-1,Jo Doe,WR,SEA\n00-3,Cy Third,QB,SEA\n")
+    beside = ["--schedule", str(league), "--players", str(known)]
+    shown = mafl("contest", "import", str(listed), "--dry-run", *beside)
+    assert shown.returncode == 0, shown.stderr
+    said = " ".join(shown.stdout.split())
+    for part in (
+        "2020-W04 locks 2020-10-05T23:05:00Z, by draftkings-classic-1",
+        "1 rows offered (1 players), 1 unmatched, 1 refused",
+        "differs g: listed kickoff 2020-10-04T17:00:00Z, by the schedule 2020-10-05T23:05:00Z",
+        "line 4 Cy Thurd; nearest: Cy Third (QB, SEA, 00-3)",
+        "refused 1: the price 0 is not above zero line 3 Al [b]Other",
+    ):
+        assert part in said
+
+
+def test_comparing_an_import_is_a_dry_run(mafl: Mafl) -> None:
+    problem = mafl("contest", "import", str(DATA / "pool_2017_dk.csv.gz"), "--compare")
+    assert problem.returncode != 0
+    assert "--compare goes with --dry-run" in problem.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -225,7 +225,11 @@ class PoolPlayer(Part):
 
 
 class ContestOpened(Event):
-    """A contest takes lineups from now on: roster, cap, scoring, games and the priced pool, whole."""
+    """A contest takes lineups from now on: roster, cap, scoring, games and the priced pool, whole.
+
+    Told again where an operator imports another pool while the contest is open: the newest version counts. ``pool``
+    counts these; lineups taken by an earlier one stand as they are, also with a player who is gone or at an old price.
+    """
 
     name: ClassVar[str] = "contest.opened"
     owner: ClassVar[str] = "contests"
@@ -243,6 +247,7 @@ class ContestOpened(Event):
     price_source: str
     games: tuple[Game, ...]
     players: tuple[PoolPlayer, ...]
+    pool: int = 1
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"
@@ -286,6 +291,8 @@ class ContestLocked(Event):
 
     ``root`` is that of the Merkle tree over their ``leaves``, ``signature`` the operator's over the statement of it
     (docs/commitments.md), both in hexadecimal digits.
+
+    ``pool`` is that of the ``contest.opened`` by which it locked.
     """
 
     name: ClassVar[str] = "contest.locked"
@@ -299,6 +306,7 @@ class ContestLocked(Event):
     leaves: int | None = None
     signature: Annotated[str, Field(pattern="^[0-9a-f]{128}$")] | None = None
     key_id: str | None = None
+    pool: int = 1
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"

@@ -108,7 +108,17 @@ CONTESTS = Table(
     Column("scoring", JSONB, nullable=False),
     Column("price_source", Text, nullable=False),
     Column("players", JSONB, nullable=False),
+    Column("version", BigInteger, nullable=False),
 )
+"""A contest as it was opened last."""
+POOLS = Table(
+    "pools",
+    METADATA,
+    Column("contest", Text, primary_key=True),
+    Column("version", BigInteger, primary_key=True),
+    Column("players", JSONB, nullable=False),
+)
+"""Every pool that a contest has had: a lineup may hold a player who is not in the last one."""
 SCHEDULES = Table(
     "schedules",
     METADATA,
@@ -343,20 +353,22 @@ class Store:
         await self._newest(MODEL_MAPS, {"label": event.label}, values, "version")
 
     async def put_contest(self, event: ev.ContestOpened, version: int) -> None:
-        """Keep a contest's rules and pool, and its schedule where no newer one is here."""
-        statement = insert(CONTESTS).values(
-            contest=event.contest,
-            season=event.season,
-            week=event.week,
-            opened_at=event.opened_at,
-            cap=event.cap,
-            roster=_dumped(event.roster),
-            ruleset=event.ruleset,
-            scoring=event.scoring.model_dump(mode="json"),
-            price_source=event.price_source,
-            players=_dumped(event.players),
-        )
-        await self._connection.execute(statement.on_conflict_do_nothing())
+        """Keep a contest's rules, pool and schedule where no newer ones are here."""
+        values = {
+            "season": event.season,
+            "week": event.week,
+            "opened_at": event.opened_at,
+            "cap": event.cap,
+            "roster": _dumped(event.roster),
+            "ruleset": event.ruleset,
+            "scoring": event.scoring.model_dump(mode="json"),
+            "price_source": event.price_source,
+            "players": _dumped(event.players),
+            "version": version,
+        }
+        await self._newest(CONTESTS, {"contest": event.contest}, values, "version")
+        pool = {"contest": event.contest, "version": version, "players": values["players"]}
+        await self._connection.execute(insert(POOLS).values(pool).on_conflict_do_nothing())
         await self.put_schedule(event, version)
 
     async def put_schedule(self, event: ev.ContestOpened | ev.ContestRescheduled, version: int) -> None:
@@ -717,6 +729,11 @@ class Store:
         """One contest with its pool, roster and scoring, or ``None``."""
         statement = self._contests().add_columns(CONTESTS.c.players, CONTESTS.c.roster, CONTESTS.c.scoring)
         return (await self._connection.execute(statement.where(CONTESTS.c.contest == contest))).one_or_none()
+
+    async def pools(self, contest: str) -> list[list[dict[str, Any]]]:
+        """Every pool that a contest has had, the last one first."""
+        statement = select(POOLS.c.players).where(POOLS.c.contest == contest).order_by(POOLS.c.version.desc())
+        return list((await self._connection.execute(statement)).scalars())
 
     async def rules(self) -> Record | None:
         """The roster, cap and scoring of the newest contest, or ``None`` where none was opened."""

@@ -484,6 +484,10 @@ async def _found(store: Store, name: str) -> Record:
 
 
 def _players(row: Record, points: Mapping[str, int] | None) -> dict[str, Player]:
+    return _pool(row.players, points)
+
+
+def _pool(players: Iterable[Mapping[str, Any]], points: Mapping[str, int] | None) -> dict[str, Player]:
     return {
         player["player_id"]: Player(
             player_id=player["player_id"],
@@ -494,7 +498,7 @@ def _players(row: Record, points: Mapping[str, int] | None) -> dict[str, Player]
             price=player["price"],
             points=None if points is None else points.get(player["player_id"], 0),
         )
-        for player in row.players
+        for player in players
     }
 
 
@@ -541,6 +545,8 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     cards = await store.cards_of(name)
     released = await store.words(name) if words else {}
     labels = await store.labels()
+    lineups = await store.lineups(name)
+    named = {**await _former(store, name, lineups, players), **players}
     unranked = [
         replace(
             made,
@@ -548,9 +554,9 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
             # Each leaf holds the label as it was written: where that may not be shown, nothing can be opened.
             opening=made.opening if labels.as_written(lineup.model, reference=lineup.reference) else None,
         )
-        for lineup in await store.lineups(name)
+        for lineup in lineups
         for made in [
-            _lineup(lineup, players, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order)
+            _lineup(lineup, named, cards.get(lineup.agent_id), released.get(lineup.lineup_id, {}), totals, order)
         ]
     ]
     return Results(
@@ -561,6 +567,19 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
         players=tuple(_by_price(players.values())),
         optimal=_optimal(row, settled, players) if settled is not None else None,
     )
+
+
+async def _former(
+    store: Store, name: str, lineups: Iterable[Record], players: Mapping[str, Player]
+) -> dict[str, Player]:
+    """Who is picked and no longer in the pool, as an earlier pool of the contest had them: each scores zero."""
+    gone = {pick["player_id"] for lineup in lineups for pick in lineup.picks} - players.keys()
+    if not gone:
+        return {}
+    found: dict[str, Player] = {}
+    for pool in await store.pools(name):
+        found = {one: player for one, player in _pool(pool, {}).items() if one in gone} | found
+    return found
 
 
 def _locked(row: Record) -> Contest:

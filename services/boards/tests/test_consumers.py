@@ -197,3 +197,29 @@ async def test_the_newest_state_of_an_agent_counts_whatever_comes_last(
         await tell(service, [(agent.state(claimed=False), 1), *agent.told()[1:]])
         rows = (await service.client.get("/api/v1/boards/agents")).json()["rows"]
         assert [row["label"] for row in rows] == ["agent:alice"]
+
+
+@pytest.mark.rule("C6", "M1")
+@pytest.mark.parametrize("older_first", [True, False])
+async def test_the_newest_pool_counts_and_who_left_it_keeps_the_name_in_lineups(
+    start: Start, script: ModuleType, tell: Tell, older_first: bool
+) -> None:
+    week, alice = script.Week(1), script.Agent("alice", "openai/gpt-5")
+    first = week.opened()
+    lineup = week.lineup(alice)
+    gone = lineup.picks[0].player_id
+    left = tuple(player for player in first.players if player.player_id != gone)
+    second = first.model_copy(update={"players": left, "pool": 2, "price_source": "a newer file"})
+    pools = [(first, 1), (second, 2)]
+    async with start("boards") as service:
+        await tell(service, [*alice.told(), *(pools if older_first else reversed(pools))])
+        shown = (await service.client.get("/api/v1/contests/2017-W01")).json()
+        await tell(service, [(week.locked(1).model_copy(update={"pool": 2}), 3), (lineup, 2)])
+        results = (await service.client.get("/api/v1/contests/2017-W01/lineups")).json()
+        scores = (await service.client.get("/api/v1/contests/2017-W01/results")).json()
+    assert shown.get("price_source", "a newer file") == "a newer file"
+    (entry,) = results["lineups"]
+    (name,) = (player.player_name for player in first.players if player.player_id == gone)
+    assert next(pick["name"] for pick in entry["picks"] if pick["player_id"] == gone) == name
+    assert gone not in {player["player_id"] for player in scores["players"]}
+    assert len(scores["players"]) == len(left)

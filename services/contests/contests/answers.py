@@ -469,12 +469,84 @@ class WeekReport(_Report):
     """What became of each row of one week."""
 
 
+class NamedPlayer(Shape):
+    """A player who comes or goes."""
+
+    player_id: str
+    name: str
+    team: str
+    price: int
+
+
+class NewPrice(Shape):
+    player_id: str
+    name: str
+    before: int
+    after: int
+
+
+class PlayerTerms(Shape):
+    name: str
+    positions: list[str]
+    team: str
+    game_id: str
+
+
+class NewTerms(Shape):
+    """A player of whom something else than the price changes."""
+
+    player_id: str
+    name: str
+    before: PlayerTerms
+    after: PlayerTerms
+
+
+class NewGame(Shape):
+    """A game that comes, goes or changes; null where there is none."""
+
+    game_id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class BeforeAfter(Shape):
+    before: str
+    after: str
+
+
+class Changes(Shape):
+    """What an import changes of a contest."""
+
+    added: list[NamedPlayer]
+    removed: list[NamedPlayer]
+    prices: list[NewPrice]
+    players: list[NewTerms]
+    games: list[NewGame]
+    terms: dict[str, BeforeAfter]
+    """Ruleset, lock and source of the prices, as far as they differ."""
+
+
+class Breaks(Shape):
+    """How many lineups a change breaks: of `lineups`, `broken` would not be taken any more. Totals alone."""
+
+    lineups: int
+    broken: int
+    vanished: int
+    """They hold a player who vanishes."""
+    over_cap: int
+    unfit: int
+
+
 class ImportReport(_Report):
     """What became of each row of a file: of its one week, or of all of them with each in `weeks`."""
 
     dry_run: bool
-    outcomes: dict[str, Literal["created", "replaced", "unchanged"]]
+    outcomes: dict[str, Literal["created", "replaced", "changed", "unchanged", "refused"]]
     """What became of each week's contest, or would become."""
+    changes: dict[str, Changes]
+    """By contest, what differs from what was there."""
+    breaks: dict[str, Breaks]
+    """By contest that was open, what that does to its lineups."""
     source: str
     other_rows: int
     """Rows of weeks that were not asked for."""
@@ -645,6 +717,13 @@ class WithContest(Refusal):
     contest: str
 
 
+class WithBreaks(WithContest):
+    """What the import would have changed of the contest, and broken."""
+
+    changes: Changes
+    breaks: Breaks
+
+
 class WithNow(Refusal):
     now: Time
 
@@ -675,7 +754,7 @@ _SHAPES: dict[type[problems.Problem], type[BaseModel]] = {
     GameNotCovered: WithContest,
     ModelReserved: WithModel,
     NotYet: WithTimes,
-    ContestExists: WithContest,
+    ContestExists: WithBreaks,
     FileMalformed: WithFaults,
     RulesetUnknown: WithKnown,
     ClockBackwards: WithNow,

@@ -18,7 +18,7 @@ from common.problems import IdempotencyKeyReused, InvalidRequest, Problem, Unaut
 from common.requests import LARGEST_UPLOAD, BearerKey, IdempotencyKey, TooLarge, credentials, read_body, read_files
 from common.requests import idempotency_key as idempotency_key_of
 from common.service import Connection, Runtime, RuntimeOf, operator_only, runtime_of
-from contests import answers, commands, commitments, documents, guide, intake, rulesets
+from contests import answers, commands, commitments, documents, guide, importing, intake, rulesets
 from contests.answers import ANY_REFUSAL, refusals
 from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
 from contests.problems import (
@@ -406,7 +406,7 @@ class Cancel(BaseModel):
 _CHANGEABLE = (ContestUnknown, ContestLocked, ContestCancelled)
 
 
-async def _upload(request: Request) -> commands.Upload:
+async def _upload(request: Request) -> importing.Upload:
     """The files of an import's body. Raises ``TooLarge``, ``InvalidRequest``."""
     parts = await read_files(request, LARGEST_UPLOAD)
     files, schedules = parts.pop("file", []), parts.pop("schedule", [])
@@ -419,7 +419,7 @@ async def _upload(request: Request) -> commands.Upload:
         raise InvalidRequest("Send one file, as it is or as the part `file` of a form.", violations=[])
     if len(schedules) > 1:
         raise InvalidRequest("There is more than one schedule; send one file of it.", violations=[])
-    return commands.Upload(files[0], schedules[0] if schedules else None, tuple(players))
+    return importing.Upload(files[0], schedules[0] if schedules else None, tuple(players))
 
 
 @operator.post(
@@ -438,17 +438,23 @@ async def import_file(
     ruleset: str | None = None,
     days: Annotated[tuple[Day, ...], Query(description="covered weekdays, US Eastern")] = COVERED,
     dry_run: bool = False,
+    force: Annotated[bool, Query(description="change a contest that lineups have come in to")] = False,
 ) -> JSONResponse:
     """Import salaries (CSV or gzip) as drafts: all weeks of the file, or the one asked for; all or nothing.
 
     The body is the file as it is, or a form (`multipart/form-data`) of the `file` and, beside it, the league's
-    `schedule` and one or more files of `players` to match it to.
+    `schedule` and one or more files of `players` to match it to. A contest that is open is changed, and told of again,
+    while no lineup has come in; by force also later, and no lineup is touched by it.
     """
     upload = await _upload(request)
-    file = await commands.read_file(upload, season, week, ruleset, days)
+    wanted = importing.Wanted(season, week, ruleset, days, dry_run, force)
     async with runtime.database.transaction() as connection:
-        outcomes = await commands.import_weeks(Store(connection), file, ruleset, dry_run=dry_run, days=days)
-    return JSONResponse({"dry_run": dry_run, "outcomes": outcomes, **file.report()})
+        known = await Store(connection).known_players()
+    file = await importing.read_file(upload, wanted, known)
+    async with runtime.database.transaction() as connection:
+        done = await importing.import_weeks(runtime, Store(connection), file, wanted)
+    runtime.wake(commands.LOCK)
+    return JSONResponse({"dry_run": dry_run, **done.document(), **file.report()})
 
 
 @operator.get("/contests", response_model=answers.AllTotals)

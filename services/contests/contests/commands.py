@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -22,19 +21,15 @@ from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
 from common.topology import AGENT_BY_KEY
-from contests import commitments, imports, rulesets, schedule
+from contests import commitments, schedule
 from contests.domain import (
-    COVERED,
     RESERVED_MODELS,
-    Day,
     Judge,
     Lineup,
     LineupRefused,
-    Ruleset,
     is_reserved,
     lock_instant,
     staying,
-    sunday_of,
     weekday,
 )
 from contests.imports import Schedule
@@ -44,7 +39,6 @@ from contests.problems import (
     ClockNotReplay,
     CommitmentMissing,
     ContestCancelled,
-    ContestExists,
     ContestLocked,
     ContestNotLocked,
     ContestUnknown,
@@ -55,9 +49,7 @@ from contests.problems import (
     LineupMissing,
     ModelReserved,
     NoGameLeft,
-    NothingToPlay,
     NotYet,
-    RulesetUnknown,
 )
 from contests.settings import Keyring
 from contests.store import Agent, Commitment, Contest, Revision, Store
@@ -328,97 +320,36 @@ async def tree_of(runtime: Runtime, store: Store, contest_id: str) -> Tree:
 # --- the life of a contest ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """What comes with an import: the list, and beside it the schedule and files of players where they are given."""
-
-    file: bytes
-    schedule: bytes | None = None
-    players: tuple[bytes, ...] = ()
-
-
-async def read_file(
-    upload: Upload, season: int | None, week: int | None, ruleset: str | None, days: Sequence[str]
-) -> imports.Import:
-    """Read a salary file in a thread of its own. Raises ``FileMalformed``, ``RulesetUnknown``."""
-    try:
-        rules = rulesets.load(ruleset) if ruleset else None
-        read = partial(imports.read, upload.file, season, week, ruleset=rules, days=days, schedule=upload.schedule)
-        read = partial(read, players=upload.players or None)
-        return await anyio.to_thread.run_sync(read)
-    except rulesets.UnknownRuleset as error:
-        detail = f"There is no ruleset {error.name[:100]!r}; there are: {', '.join(error.known)}."
-        raise RulesetUnknown(detail, known=error.known) from None
-    except Malformed as error:
-        raise _malformed(error, "Nothing was imported.") from None
-
-
-def _malformed(error: Malformed, outcome: str) -> FileMalformed:
+def malformed(error: Malformed, outcome: str) -> FileMalformed:
+    """The refusal of a file that an operator sent, with each of its faults; ``outcome`` is what that means."""
     faults = [fault.document() for fault in error.faults]
     # The reading ends at the most that are listed: there may be more.
     more = f"; {'at least ' if len(faults) == MOST_FAULTS else ''}{len(faults) - 1} more" if len(faults) > 1 else ""
     return FileMalformed(f"{error.faults[0]}{more}. {outcome}", faults=faults)
 
 
-async def import_weeks(
-    store: Store, file: imports.Import, ruleset: str | None, *, dry_run: bool, days: Sequence[Day] = COVERED
-) -> dict[str, str]:
-    """Store each week of a file as a draft, all or nothing; what became (or would become) of each.
+async def opened(store: Store, contest: Contest) -> ev.ContestOpened:
+    """The event that tells of an open contest whole, as it is stored now.
 
-    ``days`` are the covered weekdays that the file was read by: the draft remembers them, for games that move.
-
-    ``created``, ``replaced`` (an earlier draft) or ``unchanged``. Raises ``NothingToPlay`` and, where a
-    contest that has opened would change, ``ContestExists``.
+    Told again with each later version of the pool: whoever reads it takes the newest.
     """
-    outcomes: dict[str, str] = {}
-    for week in file.weeks:
-        rules = rulesets.load(ruleset or week.ruleset)
-        if not week.contest:
-            why = " ".join(file.notes) or next((note.reason for note in (*week.unmatched, *week.refused)), "")
-            raise NothingToPlay(f"No row of the list has a game that tells its week: {why} Nothing was imported.")
-        if week.locks_at is None or not week.players:
-            raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
-        await store.hold(week.contest)
-        before = await store.contest(week.contest)
-        kept = before is not None and before.state != "cancelled" and tuple(before.days) == tuple(days)
-        if kept and await _same(store, week, rules):
-            outcomes[week.contest] = "unchanged"
-            continue
-        if before is not None and before.was_public:
-            raise ContestExists(
-                f"{week.contest} is {before.state} and the file would change it; nothing was imported.",
-                contest=week.contest,
-            )
-        outcomes[week.contest] = "replaced" if before else "created"
-        if not dry_run:
-            draft = Contest(
-                contest=week.contest,
-                season=week.season,
-                week=week.week,
-                state="draft",
-                version=0,
-                price_source=file.source,
-                days=tuple(days),
-                sunday=sunday_of([game.kickoff for game in (*week.games, *week.outside)]),
-                opened_at=None,
-                locks_at=week.locks_at,
-                locked_at=None,
-                entries=None,
-            )
-            await store.replace_contest(draft, rules, week.games, week.players)
-    written = {contest: outcome for contest, outcome in outcomes.items() if outcome != "unchanged"}
-    if written and not dry_run:
-        used = sorted({ruleset or week.ruleset for week in file.weeks})
-        after = {"contests": written, "ruleset": ", ".join(used), "price_source": file.source}
-        await audit.record(store.connection, what="import", target="contests", after=after)
-    return outcomes
-
-
-async def _same(store: Store, week: imports.Week, rules: Ruleset) -> bool:
-    return (
-        await store.ruleset(week.contest) == rules
-        and await store.players(week.contest) == week.players
-        and await store.games(week.contest) == week.games
+    if contest.opened_at is None:
+        raise ValueError(f"{contest.contest} was never open")
+    rules = await store.ruleset(contest.contest)
+    return ev.ContestOpened(
+        contest=contest.contest,
+        season=contest.season,
+        week=contest.week,
+        opened_at=contest.opened_at,
+        locks_at=contest.locks_at,
+        cap=rules.cap,
+        roster=rules.roster,
+        ruleset=rules.ruleset,
+        scoring=rules.scoring,
+        price_source=contest.price_source,
+        games=await store.games(contest.contest),
+        players=await store.players(contest.contest),
+        pool=contest.pool,
     )
 
 
@@ -437,22 +368,7 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
     if contest.state == "open":
         return contest
     contest = await store.change_contest(contest_id, state="open", opened_at=now)
-    rules = await store.ruleset(contest_id)
-    opened = ev.ContestOpened(
-        contest=contest_id,
-        season=contest.season,
-        week=contest.week,
-        opened_at=now,
-        locks_at=contest.locks_at,
-        cap=rules.cap,
-        roster=rules.roster,
-        ruleset=rules.ruleset,
-        scoring=rules.scoring,
-        price_source=contest.price_source,
-        games=await store.games(contest_id),
-        players=await store.players(contest_id),
-    )
-    await emit(store.connection, opened, contest.version)
+    await emit(store.connection, await opened(store, contest), contest.version)
     await audit.record(
         store.connection,
         what="open",
@@ -511,7 +427,7 @@ async def read_schedule(content: bytes) -> Schedule:
     try:
         return await anyio.to_thread.run_sync(schedules.read, content)
     except Malformed as error:
-        raise _malformed(error, "Nothing was changed.") from None
+        raise malformed(error, "Nothing was changed.") from None
 
 
 async def follow_schedule(runtime: Runtime, store: Store, told: Schedule, *, dry_run: bool) -> dict[str, Any]:
@@ -739,6 +655,7 @@ async def _lock(runtime: Runtime, store: Store, contest: Contest) -> Contest:
         leaves=made.size,
         signature=made.signature.hex(),
         key_id=made.key_id,
+        pool=contest.pool,
     )
     # lineup.submitted took the versions up to the last revision.
     frozen = [(_frozen(final), final.revision + 1) for final in finals]

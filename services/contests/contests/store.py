@@ -1,6 +1,6 @@
 """Tables of contests and every query on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
@@ -34,6 +34,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects import postgresql as pg
@@ -44,6 +45,7 @@ from common.clock import BEFORE_THE_FIRST_MOVE, Clock
 from common.events import Game, Marks, PoolPlayer
 from common.outbox import Recorded, record
 from contests.domain import Coverage, Day, Ruleset
+from contests.imports.players import Known
 
 METADATA = MetaData()
 
@@ -55,6 +57,7 @@ CONTESTS = Table(
     Column("week", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("pool", Integer, nullable=False, server_default="1"),
     Column("rules", JSON, nullable=False),
     Column("price_source", Text, nullable=False),
     Column("days", pg.ARRAY(Text), nullable=False),
@@ -149,6 +152,18 @@ REVISIONS = Table(
     Index("revisions_of_contest", "contest"),
 )
 
+KNOWN_PLAYERS = Table(
+    "known_players",
+    METADATA,
+    Column("player_id", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("position", Text, primary_key=True),
+    Column("team", Text, primary_key=True),
+    Column("season", Integer, nullable=False),
+    Column("week", Integer, nullable=False),
+)
+"""The directory that lists are matched to: what imports said for certain. The week is the last one seen so."""
+
 
 COMMITMENTS = Table(
     "commitments",
@@ -198,7 +213,7 @@ class Contest:
     """A contest as stored. ``state`` is draft, open, locked or cancelled; ``version`` counts its changes.
 
     ``days`` are the weekdays it covers, US Eastern, ``sunday`` the one of its week. Once it is open, each version has
-    an event of its own. ``cancelled_because`` is what the operator said.
+    an event of its own; ``pool`` counts those that brought a pool. ``cancelled_because`` is what the operator said.
     """
 
     contest: str
@@ -215,6 +230,7 @@ class Contest:
     entries: int | None
     cancelled_at: datetime | None = None
     cancelled_because: str | None = None
+    pool: int = 1
 
     @property
     def coverage(self) -> Coverage:
@@ -397,25 +413,27 @@ class Store:
         games: Sequence[Game],
         players: Sequence[PoolPlayer],
     ) -> None:
-        """Store a draft whole, in the place of an earlier draft."""
+        """Store a contest whole, in the place of what was there; its lineups are not touched."""
         of = {"contest": contest.contest}
         await self.connection.execute(delete(PLAYERS).where(PLAYERS.c.contest == contest.contest))
         await self.connection.execute(delete(GAMES).where(GAMES.c.contest == contest.contest))
-        await self.connection.execute(delete(CONTESTS).where(CONTESTS.c.contest == contest.contest))
-        await self.connection.execute(
-            insert(CONTESTS).values(
-                contest=contest.contest,
-                season=contest.season,
-                week=contest.week,
-                state=contest.state,
-                version=contest.version,
-                rules=ruleset.model_dump(mode="json"),
-                price_source=contest.price_source,
-                days=list(contest.days),
-                sunday=contest.sunday,
-                locks_at=contest.locks_at,
-            )
-        )
+        values = {
+            "season": contest.season,
+            "week": contest.week,
+            "state": contest.state,
+            "version": contest.version,
+            "pool": contest.pool,
+            "rules": ruleset.model_dump(mode="json"),
+            "price_source": contest.price_source,
+            "days": list(contest.days),
+            "sunday": contest.sunday,
+            "opened_at": contest.opened_at,
+            "locks_at": contest.locks_at,
+            "cancelled_at": contest.cancelled_at,
+            "cancelled_because": contest.cancelled_because,
+        }
+        statement = pg.insert(CONTESTS).values(of | values)
+        await self.connection.execute(statement.on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=values))
         await self.connection.execute(insert(GAMES), [of | game.model_dump() for game in games])
         await self.connection.execute(
             insert(PLAYERS), [of | player.model_dump() | {"positions": list(player.positions)} for player in players]
@@ -518,6 +536,42 @@ class Store:
             .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
         )
         return [_revision(row) for row in await self._mappings(wanted)]
+
+    async def final_picks(self, contest: str) -> list[list[dict[str, Any]]]:
+        """The picks of the last revision of each lineup of a contest, and not whose they are."""
+        last = (
+            select(REVISIONS.c.picks)
+            .ext(pg.distinct_on(REVISIONS.c.agent_id))
+            .where(REVISIONS.c.contest == contest)
+            .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
+        )
+        return list((await self.connection.execute(last)).scalars())
+
+    # known players
+
+    async def learn_players(self, known: Iterable[Known]) -> None:
+        """Remember players by name, position and team, each with the last week in which they were seen so."""
+        newest: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+        for one in known:
+            key = (one.player_id, one.name, one.position, one.team)
+            newest[key] = max(newest.get(key, (0, 0)), (one.season, one.week))
+        if not newest:
+            return
+        # In the order of the key, so that two imports wait for each other and never in a ring.
+        names = [column.name for column in KNOWN_PLAYERS.c]
+        rows = [dict(zip(names, (*key, *when), strict=True)) for key, when in sorted(newest.items())]
+        statement = pg.insert(KNOWN_PLAYERS)
+        seen, news = (tuple_(c.season, c.week) for c in (KNOWN_PLAYERS.c, statement.excluded))
+        statement = statement.on_conflict_do_update(
+            index_elements=list(KNOWN_PLAYERS.primary_key.columns),
+            set_={"season": statement.excluded.season, "week": statement.excluded.week},
+            where=seen < news,
+        )
+        await self.connection.execute(statement, rows)
+
+    async def known_players(self) -> list[Known]:
+        """All players that imports have taught."""
+        return [Known(**row) for row in await self._mappings(select(KNOWN_PLAYERS))]
 
     # commitments
 

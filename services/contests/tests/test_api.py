@@ -397,6 +397,8 @@ async def test_an_import_is_all_or_nothing_and_can_be_tried_first(start: Start) 
         assert (await ok(await service.operator.post(url, content=changed)))["outcomes"] == {W04: "replaced"}
         await ok(await service.operator.post(url, content=whole, params={"season": 2017, "week": 4}))
         await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/open"))
+        (one,) = await join(service, 1)
+        await ok(await one.submit(cheapest()))
         fourth_and_fifth = changed + row(season=2017, week=5, game_id="x", kickoff="2017-10-08T13:00:00-04:00").encode()
         refused = await service.operator.post(url, content=fourth_and_fifth)
         assert (refused.status_code, refused.json()["code"], refused.json()["contest"]) == (409, "contest-exists", W04)

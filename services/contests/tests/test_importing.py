@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from common import events as ev
 from testkit.fixtures import Start, Started
 
-from .helpers import ok
+from .helpers import SLOTS, join, ok, pool_file, row
 from .list_files import FD_HEADER, SEA_MIA, SUNDAY, directory, dk, dk_file, fd, lines, schedule
 
 IMPORT = "/operator/api/v1/contests/import"
@@ -70,3 +71,167 @@ async def test_a_form_that_is_no_import_is_refused(start: Start) -> None:
         ):
             answer = await service.operator.post(IMPORT, content=content, headers={"Content-Type": content_type})
             assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request"), content
+
+
+# --- a contest that is there already --------------------------------------------------------------
+
+W04 = "2026-W04"
+
+
+def pool(
+    *, prices: dict[str, int] | None = None, without: tuple[str, ...] = (), kickoff: str = "2026-10-04T13:00:00-04:00"
+) -> bytes:
+    """A pool of one game with players named after position and number; ``prices`` replace those of 5,000."""
+    rows = []
+    for position, many in (("QB", 2), ("RB", 4), ("WR", 5), ("TE", 2), ("DST", 1)):
+        for number in range(many):
+            player_id = f"{position}-{number}"
+            if player_id not in without:
+                price = (prices or {}).get(player_id, 5000)
+                rows.append(
+                    row(name=f"No {player_id}", player_id=player_id, position=position, salary=price, kickoff=kickoff)
+                )
+    return pool_file(*rows)
+
+
+PICKS = ("QB-0", "RB-0", "RB-1", "WR-0", "WR-1", "WR-2", "TE-0", "RB-2", "DST-0")
+
+
+def lineup(*, quarterback: str = "QB-0") -> dict[str, Any]:
+    picks = [
+        {"slot": slot, "player_id": player, "rationale": "why not", "confidence": 0.5, "main_factor": "price"}
+        for slot, player in zip(SLOTS, (quarterback, *PICKS[1:]), strict=True)
+    ]
+    return {"picks": picks, "thesis": "All at five.", "projected_score": 100, "confidence": 0.5}
+
+
+async def is_open(service: Started, content: bytes) -> None:
+    await service.move_clock(datetime(2026, 10, 1, 12, tzinfo=UTC))
+    await send(service, content)
+    await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/open"))
+
+
+@pytest.mark.rule("C11")
+async def test_an_import_again_says_what_differs_before_and_after(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await send(service, pool(without=("WR-4",)))
+        later = "2026-10-04T16:25:00-04:00"
+        changed = pool(prices={"QB-0": 5500}, without=("TE-1",), kickoff=later)
+        dry = await send(service, changed, dry_run=True)
+        report = await send(service, changed)
+        assert dry == report | {"dry_run": True}
+        assert (report["outcomes"], report["breaks"]) == ({W04: "replaced"}, {})
+        changes = report["changes"][W04]
+        assert [player["player_id"] for player in changes["added"]] == ["WR-4"]
+        assert [player["player_id"] for player in changes["removed"]] == ["TE-1"]
+        assert changes["prices"] == [{"player_id": "QB-0", "name": "No QB-0", "before": 5000, "after": 5500}]
+        (game,) = changes["games"]
+        assert (game["before"]["kickoff"], game["after"]["kickoff"]) == (
+            "2026-10-04T17:00:00Z",
+            "2026-10-04T20:25:00Z",
+        )
+        assert changes["terms"]["locks_at"] == {"before": "2026-10-04T17:00:00Z", "after": "2026-10-04T20:25:00Z"}
+        assert changes["terms"]["price_source"]["after"].startswith("mafl-pool sha256:")
+        assert (await send(service, changed))["outcomes"] == {W04: "unchanged"}
+
+
+@pytest.mark.rule("C2", "C3", "C11")
+async def test_an_open_contest_without_lineups_takes_a_new_pool_and_tells_of_it(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        (one,) = await join(service, 1)
+        sound = await one.submit(lineup(), W04, call="/check")
+        assert sound.status_code == 200, sound.text
+        later = "2026-10-04T16:25:00-04:00"
+        report = await send(service, pool(prices={"QB-0": 11_000}, kickoff=later))
+        assert (report["outcomes"], report["breaks"][W04]["lineups"]) == ({W04: "changed"}, 0)
+        # The judge of the old pool is gone: the same body costs too much now.
+        refused = await one.submit(lineup(), W04)
+        assert [violation["code"] for violation in refused.json()["violations"]] == ["over-cap"]
+        await ok(await one.submit(lineup(quarterback="QB-1"), W04))
+        shown = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
+        assert (shown["locks_at"], shown["state"]) == ("2026-10-04T20:25:00Z", "open")
+        first, second = await service.published(ev.ContestOpened)
+        assert (first.pool, second.pool, first.opened_at) == (1, 2, second.opened_at)
+        assert {p.player_id: p.price for p in second.players}["QB-0"] == 11_000
+        await service.move_clock(datetime(2026, 10, 4, 20, 24, tzinfo=UTC))
+        assert (await ok(await service.client.get(f"/api/v1/contests/{W04}")))["state"] == "open"
+        await service.move_clock(datetime(2026, 10, 4, 20, 25, tzinfo=UTC))
+        (locked,) = await service.published(ev.ContestLocked)
+        assert (locked.pool, locked.entries) == (2, 1)
+
+
+@pytest.mark.rule("C6", "C8", "C11")
+async def test_a_contest_with_lineups_changes_by_force_alone_and_no_lineup_is_touched(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        one, two, three = await join(service, 1, 2, 3)
+        first = await ok(await one.submit(lineup(), W04))
+        await ok(await two.submit(lineup(), W04))
+        await ok(await two.submit(lineup(quarterback="QB-1"), W04))
+        await ok(await three.submit(lineup(quarterback="QB-1"), W04))
+        changed = pool(prices={"QB-1": 11_000}, without=("QB-0",))
+        dry = await send(service, changed, dry_run=True)
+        breaks = {"lineups": 3, "broken": 3, "vanished": 1, "over_cap": 2, "unfit": 0}
+        assert (dry["outcomes"], dry["breaks"]) == ({W04: "refused"}, {W04: breaks})
+        refused = await send(service, changed, expect=409)
+        assert (refused["code"], refused["breaks"]) == ("contest-exists", breaks)
+        assert "Of 3 lineups 3 would not be taken any more: 1 hold a player" in refused["detail"]
+        told = str(refused) + str(dry)
+        assert not any(str(agent.agent_id) in told for agent in (one, two, three))
+        assert len(await service.published(ev.ContestOpened)) == 1
+
+        report = await send(service, changed, force=True)
+        assert (report["outcomes"], report["breaks"]) == ({W04: "changed"}, {W04: breaks})
+        mine = await ok(await one.get(f"{W04}/lineups/mine"))
+        assert (mine["revision"], mine["receipt"], mine["total_price"]) == (1, first["receipt"], 45_000)
+        again = await one.submit(lineup(), W04)
+        assert [violation["code"] for violation in again.json()["violations"]] == ["player-unknown"]
+        acts = await ok(await service.operator.get("/operator/api/v1/audit/contests"))
+        act = next(act for act in acts["acts"] if act["what"] == "reimport")
+        assert (act["target"], act["after"]["breaks"]) == (f"contest/{W04}", breaks)
+        await service.move_clock(datetime(2026, 10, 4, 17, tzinfo=UTC))
+        locked = {final.agent_id: final for final in await service.published(ev.LineupLocked)}
+        assert [pick.player_id for pick in locked[one.agent_id].picks] == list(PICKS)
+        assert {final.total_price for final in locked.values()} == {45_000}
+
+
+@pytest.mark.rule("C7", "C11")
+async def test_no_force_changes_a_locked_contest_or_locks_one_in_the_past(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        past = await send(service, pool(kickoff="2026-09-28T20:15:00-04:00"), force=True, expect=409)
+        assert "would have locked at 2026-09-29T00:15:00Z" in past["detail"]
+        await service.move_clock(datetime(2026, 10, 4, 17, tzinfo=UTC))
+        refused = await send(service, pool(prices={"QB-0": 6000}), force=True, expect=409)
+        assert "is locked, and nothing changes it" in refused["detail"]
+        assert (await send(service, pool()))["outcomes"] == {W04: "unchanged"}
+
+
+@pytest.mark.rule("C11")
+async def test_a_season_is_imported_whole_or_not_at_all(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        (one,) = await join(service, 1)
+        await ok(await one.submit(lineup(), W04))
+        fifth = row(week=5, game_id="2026_05_BUF_NE", kickoff="2026-10-11T13:00:00-04:00").encode()
+        refused = await send(service, pool(prices={"QB-0": 6000}) + fifth, expect=409)
+        assert refused["contest"] == W04
+        listed = (await ok(await service.operator.get("/operator/api/v1/contests")))["contests"]
+        assert [contest["contest"] for contest in listed] == [W04]
+
+
+@pytest.mark.rule("C11")
+async def test_later_lists_are_matched_to_the_players_that_earlier_imports_taught(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        league = schedule(SEA_MIA, "2020_05_MIA_SEA,2020,5,MIA,SEA,2020-10-11T13:00:00-04:00,Home")
+        known = directory("00-1,Jo Doe,WR,SEA", "00-2,Al Other,QB,MIA")
+        await send(service, dk_file(dk(), dk("Al Other", number=2, position="QB", team="MIA")), players=known)
+        next_week = "MIA@SEA 10/11/2020 01:00PM ET"
+        content = dk_file(dk(number=7, game=next_week), dk("Cy Third", number=8, game=next_week))
+        report = await send(service, content, dry_run=True, schedule=league)
+        assert (report["offered"], report["matched"]) == (1, {"name, team and position": 1})
+        assert [note["name"] for note in report["unmatched"]] == ["Cy Third"]
+        # Of another age it knows nobody, and says nothing.
+        old = dk_file(dk(game="SEA@MIA 10/05/2014 01:00PM ET"))
+        assert (await send(service, old, dry_run=True))["matched"] == {"the list's own id": 1}

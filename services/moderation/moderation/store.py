@@ -29,6 +29,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    cast,
     exists,
     func,
     null,
@@ -239,7 +240,7 @@ class Store:
             await self.connection.execute(insert(TEXTS).on_conflict_do_nothing(), list(rows))
 
     async def opened(self, contest: str, names: Sequence[str], locks_at: datetime, version: int) -> None:
-        """A contest takes lineups; its pool's names are known from now on."""
+        """A contest takes lineups; its pool's names are known from now on, those of an earlier pool with them."""
         await self._contest(contest, version, names=list(names), locks_at=locks_at)
 
     async def rescheduled(self, contest: str, locks_at: datetime, version: int) -> None:
@@ -264,6 +265,10 @@ class Store:
             newer = CONTESTS.c.version < version
             news["locks_at"] = case((newer, statement.excluded.locks_at), else_=CONTESTS.c.locks_at)
             news["version"] = func.greatest(CONTESTS.c.version, version)
+        if "names" in values:
+            # Of every pool that it has had: words may speak of whoever was in one.
+            nobody = cast([], JSONB)
+            news["names"] = func.coalesce(CONTESTS.c.names, nobody).op("||")(statement.excluded.names)
         await self.connection.execute(statement.on_conflict_do_update(index_elements=["contest"], set_=news))
 
     async def final(self, lineup_id: UUID, contest: str, agent_id: UUID, revision: int) -> None:

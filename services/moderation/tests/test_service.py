@@ -17,7 +17,7 @@ from common.db import OUTBOX
 from common.events import State
 from moderation import detectors
 from moderation.pipeline import Context, Detector, Match, Pipeline
-from moderation.store import FINALS, TEXTS
+from moderation.store import FINALS, TEXTS, Store
 from testkit.fixtures import Start
 
 from .moderation_helpers import (
@@ -468,3 +468,14 @@ async def test_the_texts_of_a_contest_that_was_called_off_are_kept_judged_no_mor
         assert [item for item in queue if item["contest"] == "2017-W01"] == []
         await service.settle()
         assert await service.published(ev.ReasoningJudged) == []
+
+
+@pytest.mark.rule("M4")
+async def test_names_of_every_pool_that_a_contest_has_had_are_names(start: Start) -> None:
+    async with start("moderation") as service:
+        await service.publish(opened("2017-W01", "New Name", locks_at=LOCKS), version=2)
+        await service.publish(opened("2017-W01", "Old Name", locks_at=LOCKS - timedelta(days=1)), version=1)
+        await service.settle()
+        async with service.runtime.database.transaction() as connection:
+            names = await Store(connection).names("2017-W01")
+    assert names == {"New Name", "Old Name"}

@@ -225,7 +225,7 @@ async def _tell_scores(store: Store, contest: ev.ContestOpened, lines: dict[str,
     players = pool_points(contest, lines)
     worth = [
         ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks))
-        for entry, picks in zip(entries, lineup_points(entries, players), strict=True)
+        for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True)
     ]
     sequence = await store.next_scores(contest.contest)
     portions = [worth[start : start + LINEUPS_A_PART] for start in range(0, len(worth), LINEUPS_A_PART)] or [[]]

@@ -89,36 +89,57 @@ def silent_games(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int
     return tuple(game for game in contest.games if game.status == "scheduled" and game.game_id in priced - heard)
 
 
-def lineup_points(entries: Sequence[Entry], players: Mapping[str, int]) -> list[tuple[int, ...]]:
-    """Points of each entry's picks. Raises ``ImpossibleLineupError`` for a player who is not in the pool."""
+def lineup_points(
+    contest: ev.ContestOpened, entries: Sequence[Entry], players: Mapping[str, int]
+) -> list[tuple[int, ...]]:
+    """Points of each entry's picks.
+
+    A pick of a player who is not in the pool scores zero where the contest has had another pool before: the lineup
+    was taken by that one. Else it raises ``ImpossibleLineupError``.
+    """
     if not entries:
         return []
     place = {player_id: number for number, player_id in enumerate(players)}
-    try:
-        picked = [[place[pick.player_id] for pick in entry.picks] for entry in entries]
-    except KeyError as unknown:
-        raise ImpossibleLineupError(f"a frozen lineup has {unknown.args[0]!r}, who is not in the pool") from None
-    worth = np.fromiter(players.values(), dtype=np.int64, count=len(players))
+    if contest.pool > 1:
+        gone = len(place)
+        picked = [[place.get(pick.player_id, gone) for pick in entry.picks] for entry in entries]
+    else:
+        try:
+            picked = [[place[pick.player_id] for pick in entry.picks] for entry in entries]
+        except KeyError as unknown:
+            raise ImpossibleLineupError(f"a frozen lineup has {unknown.args[0]!r}, who is not in the pool") from None
+    worth = np.fromiter((*players.values(), 0), dtype=np.int64, count=len(players) + 1)
     return [tuple(row) for row in worth[np.array(picked)].tolist()]
+
+
+def _is_of_the_pool(contest: ev.ContestOpened, entry: Entry, prices: Mapping[str, int]) -> bool:
+    """Whether an entry's picks are of the pool at the pool's prices: all are, unless there was another pool before."""
+    return contest.pool == 1 or all(prices.get(pick.player_id) == pick.price for pick in entry.picks)
 
 
 def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping[str, Mapping[str, int]]) -> Outcome:
     """Score, solve and certify a week. Takes about a tenth of a second; keep it off the event loop.
 
-    The caller decides what a certificate that does not agree means. Raises ``InfeasibleError`` and
-    ``TooFineError`` of ``optimal``, ``BadScoring`` and ``ImpossibleLineupError``.
+    The optimum is that of the last pool. A lineup that was taken by an earlier one, at other prices, may score more:
+    its share is the whole and its regret none. The caller decides what a certificate that does not agree means.
+    Raises ``InfeasibleError`` and ``TooFineError`` of ``optimal``, ``BadScoring`` and ``ImpossibleLineupError``.
     """
     players = pool_points(contest, lines)
     pool = [Player(one.player_id, one.positions, one.price, players[one.player_id]) for one in contest.players]
+    prices = {one.player_id: one.price for one in contest.players}
     best = optimal(pool, contest.roster, contest.cap)
     certificate = certify(pool, contest.roster, contest.cap, best.points)
     results = []
-    for entry, picks in zip(entries, lineup_points(entries, players), strict=True):
+    for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True):
         points = sum(picks)
+        graded = points
         if points > best.points and certificate.agrees:
-            raise ImpossibleLineupError(f"lineup {entry.lineup_id} scores {points}, more than the best {best.points}")
+            if _is_of_the_pool(contest, entry, prices):
+                more = f"lineup {entry.lineup_id} scores {points}, more than the best {best.points}"
+                raise ImpossibleLineupError(more)
+            graded = best.points
         results.append(
-            Result(entry, points, domain.share(points, best.points), domain.regret(points, best.points), picks)
+            Result(entry, points, domain.share(graded, best.points), domain.regret(graded, best.points), picks)
         )
     return Outcome(players, best, certificate, tuple(results), _digest(contest, players, best, results))
 

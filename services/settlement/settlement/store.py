@@ -47,10 +47,12 @@ CONTESTS = Table(
     Column("season", Integer),
     Column("week", Integer),
     Column("opened", JSONB),
+    Column("opened_version", Integer, nullable=False, server_default=text("0")),
     Column("games", JSONB),
     Column("games_version", Integer, nullable=False, server_default=text("0")),
     Column("locked_at", DateTime(timezone=True)),
     Column("locked_version", Integer),
+    Column("locked_pool", Integer, nullable=False, server_default=text("1")),
     Column("entries", Integer),
     Column("cancelled_because", Text),
     Column("scores_sequence", Integer, nullable=False, server_default=text("0")),
@@ -124,8 +126,8 @@ RESULTS = Table(
 class Known:
     """What has arrived of a contest so far. ``entries`` is how many lineups the lock announced.
 
-    ``opened`` has the games as the newest schedule that arrived has them; ``scheduled`` says whether that is the one
-    by which the contest locked.
+    ``opened`` is None until the pool has arrived by which it locked; its games are those of the newest schedule, and
+    ``scheduled`` says whether that is the one by which it locked.
     """
 
     contest: str
@@ -166,11 +168,15 @@ class Store:
     # --- what the contest service tells ----------------------------------------------------------
 
     async def keep_opened(self, event: ev.ContestOpened, version: int) -> None:
-        """Keep a contest as opened; the games only where no later schedule is known."""
+        """Keep a contest as it was opened last; the games only where no later schedule is known."""
         games = [game.model_dump(mode="json") for game in event.games]
-        fixed = {"season": event.season, "week": event.week, "opened": event.model_dump(mode="json")}
-        statement = insert(CONTESTS).values(contest=event.contest, games=games, games_version=version, **fixed)
-        await self.connection.execute(statement.on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=fixed))
+        newest = {"season": event.season, "week": event.week, "opened": event.model_dump(mode="json")}
+        newest["opened_version"] = version
+        statement = insert(CONTESTS).values(contest=event.contest, games=games, games_version=version, **newest)
+        older = CONTESTS.c.opened_version < version
+        await self.connection.execute(
+            statement.on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=newest, where=older)
+        )
         await self._keep_games(event.contest, games, version)
 
     async def keep_schedule(self, event: ev.ContestRescheduled, version: int) -> None:
@@ -199,6 +205,7 @@ class Store:
     async def keep_locked(self, event: ev.ContestLocked, version: int) -> None:
         """Keep the lock of a contest and how many lineups it announced."""
         fixed = {"locked_at": event.locked_at, "locked_version": version, "entries": event.entries}
+        fixed["locked_pool"] = event.pool
         await self.connection.execute(
             insert(CONTESTS)
             .values(contest=event.contest, **fixed)
@@ -232,7 +239,10 @@ class Store:
         # Each version of an open contest has one event, and the lock's is the last: the schedule's is at least the
         # one before it once all have arrived.
         scheduled = row.locked_version is None or row.games_version >= row.locked_version - 1
-        return Known(contest, _opened(row), row.entries, scheduled, row.cancelled_because)
+        opened = _opened(row)
+        if opened is not None and opened.pool < row.locked_pool:
+            opened = None  # An earlier pool than the one by which it locked.
+        return Known(contest, opened, row.entries, scheduled, row.cancelled_because)
 
     async def count_lineups(self, contest: str) -> int:
         """How many frozen lineups of a contest have arrived."""

@@ -190,3 +190,54 @@ def test_the_players_of_a_game_that_left_before_the_lock_score_zero_though_they_
     silent = {player: line for player, line in lines.items() if player not in in_game[left]}
     assert silent_games(contest, silent) == ()
     assert [game.game_id for game in silent_games(everything, silent)] == [left]
+
+
+@pytest.mark.rule("C6", "S1", "S2")
+def test_a_lineup_taken_by_an_earlier_pool_stands_as_it_is_and_who_is_gone_scores_zero(
+    week: Any, outcome: Outcome
+) -> None:
+    gone = next(pick.player_id for pick in week.lineups[0].picks if hundredths(week.worth[pick.player_id]) > 0)
+    left = tuple(player for player in week.opened.players if player.player_id != gone)
+    contest = cents(week.opened).model_copy(update={"players": left})
+    with pytest.raises(ImpossibleLineupError, match="not in the pool"):
+        work_out(contest, entries_of(week), lines_worth(week))
+    after = work_out(contest.model_copy(update={"pool": 2}), entries_of(week), lines_worth(week))
+    assert gone not in after.players
+    for before, now in zip(outcome.results, after.results, strict=True):
+        lost = hundredths(week.worth[gone]) if any(pick.player_id == gone for pick in now.entry.picks) else 0
+        assert (now.points, now.entry.picks) == (before.points - lost, before.entry.picks)
+
+
+@pytest.mark.rule("C6", "S2")
+def test_a_lineup_of_an_earlier_pool_that_beats_the_last_ones_optimum_has_the_whole_share(
+    week: Any, outcome: Outcome
+) -> None:
+    best = [player for player in week.opened.players if player.player_id in outcome.optimal.players]
+    slots = {slot.slot: set(slot.positions) for slot in week.opened.roster}
+    picks = []
+    for slot, takes in slots.items():
+        player = next(player for player in best if takes & set(player.positions))
+        best.remove(player)
+        picks.append(Pick(slot, player.player_id, player.price))
+    (first, *_) = entries_of(week)
+    perfect = Entry(first.lineup_id, first.agent_id, first.model, first.marks, tuple(picks))
+    dearer = tuple(
+        player.model_copy(update={"price": player.price * 2}) if player.player_id in outcome.optimal.players else player
+        for player in week.opened.players
+    )
+    contest = cents(week.opened).model_copy(update={"players": dearer})
+    with pytest.raises(ImpossibleLineupError, match="more than the best"):
+        work_out(contest, same_prices(perfect, dearer), lines_worth(week))
+    later = work_out(contest.model_copy(update={"pool": 2}), [perfect], lines_worth(week))
+    (result,) = later.results
+    assert result.points == outcome.optimal.points > later.optimal.points
+    assert (result.share, result.regret) == (10**6, 0)
+    with pytest.raises(ImpossibleLineupError, match="more than the best"):
+        work_out(contest.model_copy(update={"pool": 2}), same_prices(perfect, dearer), lines_worth(week))
+
+
+def same_prices(entry: Entry, players: tuple[ev.PoolPlayer, ...]) -> list[Entry]:
+    """The entry as if it had been taken at these prices, above any cap."""
+    prices = {player.player_id: player.price for player in players}
+    picks = tuple(Pick(pick.slot, pick.player_id, prices[pick.player_id]) for pick in entry.picks)
+    return [Entry(entry.lineup_id, entry.agent_id, entry.model, entry.marks, picks)]

@@ -73,6 +73,13 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report what an import would do; needs no server.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Change a contest that lineups have come in to; no lineup is touched.")
+    ] = False,
+    against: Annotated[
+        bool,
+        typer.Option("--compare", help="With --dry-run: ask the server what would change of the contest it has."),
+    ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
@@ -86,13 +93,17 @@ def import_(
         beside["schedule"] = read_file(schedule)
     if players:
         beside["players"] = [read_file(path) for path in players]
-    if dry_run:
+    if against and not dry_run:
+        raise typer.BadParameter("--compare goes with --dry-run: it changes nothing")
+    if dry_run and not against:
         report = _dry(content, season, week, ruleset, beside)
     else:
         with err().status(f"importing {file.name}"):
             report = operate(
                 state,
-                lambda client: client.import_contests(content, season=season, week=week, ruleset=ruleset, **beside),
+                lambda client: client.import_contests(
+                    content, season=season, week=week, ruleset=ruleset, dry_run=dry_run, force=force, **beside
+                ),
             )
     emit(report, json, lambda console: show_report(console, report, file.name))
 

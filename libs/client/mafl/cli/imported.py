@@ -20,7 +20,10 @@ def show_report(console: Console, report: Mapping[str, Any], name: str) -> None:
     outcomes = report.get("outcomes", {})
     console.print(f"{escape(name)}: {report['format']}, {report['rows']} rows", soft_wrap=True)
     for week in weeks:
-        _show_week(console, week, outcomes.get(week["contest"]), whole=len(weeks) == 1)
+        name = week["contest"]
+        _show_week(console, week, outcomes.get(name), whole=len(weeks) == 1)
+        if report.get("changes", {}).get(name):
+            _show_changes(console, report["changes"][name], report["breaks"].get(name))
     for note in report.get("notes", []):
         console.print(f"[yellow]Note[/] {escape(note)}", soft_wrap=True)
 
@@ -76,6 +79,42 @@ def _show_rows(console: Console, kind: str, rows: Sequence[Mapping[str, Any]]) -
             console.print(f"    line {row['line']} {escape(row['name'] + nearest)}", soft_wrap=True)
         if len(those) > MOST_ROWS:
             console.print(f"    … and {len(those) - MOST_ROWS} more; --json has them all")
+
+
+def _show_changes(console: Console, changes: Mapping[str, Any], breaks: Mapping[str, int] | None) -> None:
+    """What differs from the contest that was there, before → after."""
+    from rich.markup import escape
+
+    for kind in ("added", "removed"):
+        named = [f"{row['name']} ({row['team']}, {row['price']})" for row in changes[kind]]
+        _show_list(console, kind, named)
+    _show_list(console, "prices", [f"{row['name']} {row['before']} → {row['after']}" for row in changes["prices"]])
+    _show_list(console, "players", [f"{row['name']} {_other(row)}" for row in changes["players"]])
+    _show_list(console, "games", [f"{row['game_id']} {_other(row)}" for row in changes["games"]])
+    for what, row in changes["terms"].items():
+        console.print(f"  {what} {escape(row['before'])} → {escape(row['after'])}", soft_wrap=True)
+    if breaks and breaks["lineups"]:
+        console.print(
+            f"  [red]breaks[/] {breaks['broken']} of {breaks['lineups']} lineups: {breaks['vanished']} hold a player "
+            f"who vanishes, {breaks['over_cap']} are over the cap, {breaks['unfit']} do not fit the roster",
+            soft_wrap=True,
+        )
+
+
+def _show_list(console: Console, what: str, entries: Sequence[str]) -> None:
+    from rich.markup import escape
+
+    if entries:
+        more = f" … and {len(entries) - MOST_ROWS} more" if len(entries) > MOST_ROWS else ""
+        console.print(f"  {what} {len(entries)}: {escape(', '.join(entries[:MOST_ROWS]))}{more}", soft_wrap=True)
+
+
+def _other(row: Mapping[str, Any]) -> str:
+    """What is another before and after, of a thing with several parts; either may be none at all."""
+    before, after = row["before"], row["after"]
+    if before is None or after is None:
+        return "comes" if before is None else "goes"
+    return ", ".join(f"{key} {before[key]} → {after[key]}" for key in after if before.get(key) != after[key])
 
 
 def _by_reason(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:

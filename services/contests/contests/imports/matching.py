@@ -300,6 +300,10 @@ def _play(week: Week, rows: Sequence[Listed], of: WeekOf, rules: Ruleset, source
     week.locks_at = lock_instant(week.games) if week.games else None
     if sources.schedule is not None:
         week.not_listed = _not_listed(sources.schedule, of, ordered, sources.days)
+    directory = sources.directory
+    # A pool brings its ids with it; it is looked up where that is asked for.
+    if directory is not None and not (directory.strict or (week.format != POOL and directory.speaks_of(of[0]))):
+        directory = None
     candidates: list[_Candidate] = []
     for row in rows:
         game = by_line[row.line]
@@ -314,7 +318,7 @@ def _play(week: Week, rows: Sequence[Listed], of: WeekOf, rules: Ruleset, source
             reason = f"no slot of the roster takes {'/'.join(row.positions)}"
             week.refused.append(Note(row.line, "position", row.name, reason))
         else:
-            found = _identified(row, game, row.price, of, sources.directory)
+            found = _identified(row, game, row.price, of, directory)
             if isinstance(found, Note):
                 week.unmatched.append(found)
             else:
@@ -380,6 +384,8 @@ def _offer(week: Week, candidates: Sequence[_Candidate], rules: Ruleset) -> None
             week.duplicates.append(Duplicate(first.row.name, of_player, f"one player, another {what}: refused"))
             continue
         players.append(_player(week, rows, order))
+        if first.certain and first.row.positions != ("DST",):
+            week.certain.add(first.player_id)
     week.players = tuple(sorted(players, key=lambda player: player.player_id))
     _namesakes(week, candidates)
 

@@ -95,6 +95,8 @@ class Directory:
     lines: tuple[Known, ...]
     initials: tuple[Known, ...] = ()
     """Lines that give an initial for the first name (``M.Thomas``): good for a suggestion, and for nothing else."""
+    strict: bool = True
+    """Whether it is said to have all players: then a row that fits none of them is not offered."""
     _by_name: dict[str, list[str]] = field(default_factory=dict)
     _by_id: dict[str, list[Known]] = field(default_factory=dict)
     _by_initial: dict[tuple[str, str], list[Known]] = field(default_factory=dict)
@@ -110,6 +112,10 @@ class Directory:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def speaks_of(self, season: int) -> bool:
+        """Whether it can be asked about a season: one that merely grew by imports may know another age's players."""
+        return self.strict or any(line.season in (season - 1, season) for line in self.lines)
 
     def team_of(self, player_id: str, when: tuple[int, int]) -> str:
         """The team that a player was last seen with up to a week, else the first one after it."""

@@ -9,6 +9,8 @@ from typing import Any
 from common.canonical import instant
 from common.events import Game, PoolPlayer
 from contests.domain import weekday
+from contests.imports import teams
+from contests.imports.players import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,24 @@ class Week:
     differences: list[Difference] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     matched: Counter[str] = field(default_factory=Counter)
+    certain: set[str] = field(default_factory=set)
+    """Ids of players of whom it is certain who they are, team defences apart."""
     notes: list[str] = field(default_factory=list)
+
+    def known(self) -> list[Known]:
+        """What the week teaches a directory: the players of whom it is certain who they are."""
+        return [
+            Known(
+                player.player_id,
+                player.player_name,
+                "/".join(player.positions),
+                teams.franchise(player.team) or player.team,
+                self.season,
+                self.week,
+            )
+            for player in self.players
+            if player.player_id in self.certain
+        ]
 
     def report(self) -> dict[str, Any]:
         """The import report of this week, as JSON. ``offered`` counts rows, ``players`` the players they make."""
@@ -122,6 +141,8 @@ class Import:
     weeks: tuple[Week, ...]
     other_rows: int
     notes: tuple[str, ...] = ()
+    taught: tuple[Known, ...] = ()
+    """The players of the files that were given beside it."""
 
     @property
     def source(self) -> str:
