@@ -250,7 +250,7 @@ async def _soon(call: Callable[[], Awaitable[Any]]) -> Any:
 NOT_FOR_AGENTS = {
     # Operators' calls.
     *("clock-backwards", "clock-not-replay", "contest-exists", "file-malformed", "game-unknown", "not-yet"),
-    *("nothing-to-play", "ruleset-unknown"),
+    *("game-not-covered", "no-game-left", "nothing-to-play", "ruleset-unknown"),
     # Pages, which people read.
     *("claim-link-expired", "claim-link-unknown", "claim-link-used", "nothing-to-review"),
 }

@@ -36,7 +36,7 @@ def leaves_of(final: Revision) -> list[bytes]:
 def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tuple[Commitment, bytes]:
     """The commitment to the final revisions of a contest that locks at its lock instant, and the hashes of its leaves.
 
-    Blocks: some two seconds for 10,000 lineups.
+    Blocks: 0.65 s of one core for 10,000 lineups of nine picks, 200,000 leaves.
     """
     # By agent's id as text, then revision: of an agent there is one final revision.
     ordered = sorted(finals, key=lambda final: str(final.agent_id))
