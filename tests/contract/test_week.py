@@ -143,7 +143,7 @@ async def _everything_on_the_bus(server: Nats) -> list[dict]:
     async with admin(server) as client:
         js = client.jetstream()
         for stream in topology.STREAMS:
-            if stream.name in (topology.DEAD_LETTERS, topology.ADVISORIES):
+            if stream.name in (topology.DEAD_LETTERS, topology.DEAD_PRIVATE, topology.ADVISORIES):
                 continue
             last = (await js.stream_info(stream.name)).state.last_seq
             for sequence in range(1, last + 1):

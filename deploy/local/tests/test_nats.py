@@ -170,14 +170,83 @@ async def test_no_service_reads_the_dead_letters_where_words_before_the_lock_may
         await settled(client)
         assert refused
         js = client.jetstream(timeout=0.2)
-        for reads in (
-            js.get_msg(topology.DEAD_LETTERS, 1),
-            js.get_msg(topology.DEAD_LETTERS, subject=f"dead.{SUBMITTED}", direct=True),
-            js.stream_info(topology.DEAD_LETTERS),
-            js.add_consumer(topology.DEAD_LETTERS, ConsumerConfig(durable_name=service)),
-        ):
-            with pytest.raises(nats.errors.TimeoutError):
-                await reads
+        for stream in (topology.DEAD_LETTERS, topology.DEAD_PRIVATE):
+            for reads in (
+                js.get_msg(stream, 1),
+                js.get_msg(stream, subject=f"dead.{SUBMITTED}", direct=True),
+                js.stream_info(stream),
+                js.add_consumer(stream, ConsumerConfig(durable_name=service)),
+            ):
+                with pytest.raises(nats.errors.TimeoutError):
+                    await reads
+
+
+@pytest.mark.rule("C8")
+async def test_the_number_of_a_dead_letter_does_not_count_those_of_submissions(server: Nats) -> None:
+    async def bury(service: str, subject: str) -> int:
+        async with user(server, service) as (client, _):
+            return (await client.jetstream().publish(f"dead.{subject}", b"{}")).seq
+
+    first = await bury("boards", ev.WeekSettled.subject())
+    for _ in range(3):
+        await bury("moderation", SUBMITTED)
+    assert await bury("boards", ev.WeekSettled.subject()) == first + 1
+
+
+@pytest.mark.rule("C8")
+@pytest.mark.parametrize("service", topology.SERVICES)
+async def test_no_service_asks_the_bus_about_anything_but_its_own_durables(server: Nats, service: str) -> None:
+    """Neither the account's sums, nor the server's, nor a stream's or another's numbers, nor who is connected."""
+    own = {(durable.stream, durable.service) for durable in topology.durables_of(service)}
+    questions = [
+        *("INFO", "STREAM.NAMES", "STREAM.LIST", "ACCOUNT.PURGE.$G", "META.LEADER.STEPDOWN", "SERVER.REMOVE"),
+        *(f"{call}.{one.name}" for one in topology.STREAMS for call in _ABOUT_STREAMS),
+        *(f"DIRECT.GET.{one.name}.{subject}" for one in topology.STREAMS for subject in one.subjects[:1]),
+        *(
+            f"{call}.{durable.stream}.{durable.service}"
+            for durable in topology.DURABLES
+            for call in _ABOUT_DURABLES
+            if (durable.stream, durable.service) not in own or call not in ("CONSUMER.INFO", "CONSUMER.MSG.NEXT")
+        ),
+    ]
+    asked = [*(f"$JS.API.{question}" for question in questions), *_OF_THE_SERVER]
+    listened = (
+        "$SYS.>",
+        "$JS.>",
+        "$JS.API.>",
+        "$JS.EVENT.>",
+        "$JS.ACK.>",
+        "$JS.FC.>",
+        "$KV.>",
+        "$O.>",
+        "_INBOX_admin.>",
+        SUBMITTED,
+    )
+    async with user(server, service) as (client, refused):
+        for subject in asked:
+            await client.publish(subject, b"{}", reply=client.new_inbox())
+        await settled(client)
+        assert [subject for subject in asked if not _names(refused, subject)] == []
+        for subject in listened:
+            await client.subscribe(subject)
+        await settled(client)
+        assert [subject for subject in listened if not _names(refused, subject)] == []
+
+
+_ABOUT_STREAMS = (
+    *("STREAM.INFO", "STREAM.MSG.GET", "STREAM.PURGE", "STREAM.DELETE", "STREAM.UPDATE", "STREAM.SNAPSHOT"),
+    *("DIRECT.GET", "CONSUMER.NAMES", "CONSUMER.LIST", "CONSUMER.CREATE", "STREAM.LEADER.STEPDOWN"),
+)
+_ABOUT_DURABLES = ("CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE", "CONSUMER.PAUSE", "CONSUMER.DURABLE.CREATE")
+_OF_THE_SERVER = (
+    *("$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.PING.JSZ", "$SYS.REQ.ACCOUNT.$G.INFO", "$SYS.REQ.ACCOUNT.PING.STATZ"),
+    *("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO"),
+)
+
+
+def _names(refused: list[str], subject: str) -> bool:
+    """Whether one of the refusals is of a subject."""
+    return any(f'"{subject.lower()}"' in one for one in refused)
 
 
 @pytest.mark.rule("C8")

@@ -50,10 +50,15 @@ REPLAY_CLOCK = Table(
 
 
 class Database:
-    """One service's own PostgreSQL database. ``url`` is a ``postgresql+psycopg://`` address."""
+    """One service's own PostgreSQL database. ``url`` is a ``postgresql+psycopg://`` address.
 
-    def __init__(self, url: str, *, pool: int = 8) -> None:
+    With ``by_index`` PostgreSQL reads a whole table only where no index leads to the rows, however small it is.
+    """
+
+    def __init__(self, url: str, *, pool: int = 8, by_index: bool = False) -> None:
         self.url = url
+        self._planning = {"enable_seqscan": "off"} if by_index else {}
+        options = " ".join(f"-c {name}={value}" for name, value in self._planning.items())
         self.engine = create_async_engine(
             url,
             pool_size=pool,
@@ -61,7 +66,7 @@ class Database:
             pool_timeout=5,
             # A failed statement is logged; lineups' words and hashes of keys are its parameters.
             hide_parameters=True,
-            connect_args={"connect_timeout": 3},
+            connect_args={"connect_timeout": 3, "options": options},
         )
         self._hot: asyncpg.Pool | None = None
         self._hot_opening = asyncio.Lock()
@@ -85,6 +90,7 @@ class Database:
                     min_size=0,
                     max_size=_HOT_CONNECTIONS,
                     timeout=3,
+                    server_settings=self._planning,
                     reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
                 )
         async with self._hot.acquire(timeout=5) as connection:

@@ -42,13 +42,18 @@ _BOUNDS = Bounds(largest=256, abreast=2, room=10_000, patience=5)
 
 @dataclass(frozen=True)
 class Limit:
-    """At most ``calls`` in ``seconds`` for one address, one key or one agent. ``of`` says what is counted."""
+    """At most ``calls`` in ``seconds`` for one address, one key or one agent. ``of`` says what is counted.
+
+    What is left of a ``silent`` one is told by a refusal alone: agents that share an address would read each
+    other's submissions off it (C8).
+    """
 
     name: str
     by: Literal["address", "key", "agent"]
     calls: int
     seconds: int
     of: str
+    silent: bool = False
 
 
 USUAL: tuple[Limit, ...] = (
@@ -60,9 +65,9 @@ USUAL: tuple[Limit, ...] = (
     Limit("sign-ins", "address", 30, 600, "attempts to sign in"),
     Limit("page-acts", "address", 60, 600, "what an owner does on the pages under /me, and signing out"),
     Limit("submissions", "key", 60, 60, "POST /api/v1/contests/{contest}/lineups"),
-    Limit("submissions-by-address", "address", 600, 60, "the same, all agents of one address together"),
+    Limit("submissions-by-address", "address", 600, 60, "the same, all agents of one address together", silent=True),
     Limit("checks", "key", 120, 60, "POST /api/v1/contests/{contest}/lineups/check"),
-    Limit("checks-by-address", "address", 1_200, 60, "the same, all agents of one address together"),
+    Limit("checks-by-address", "address", 1_200, 60, "the same, all agents of one address together", silent=True),
     Limit("pool-reads", "address", 240, 60, "GET /api/v1/contests/{contest}/pool"),
 )
 """Every limit that there is; an IPv6 address counts with the whole /64 that it is of."""
@@ -293,12 +298,16 @@ def address_of(scope: Scope) -> str:
 
 
 def _show(scope: Scope, counts: Sequence[Count]) -> RateLimited | None:
-    """Have the answer to a call bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is; the refusal, where due."""
+    """Have the answer to a call bear ``RateLimit-Policy`` and ``RateLimit``, whatever it is; the refusal, where due.
+
+    A silent limit that was kept is in the former alone.
+    """
     state = scope.setdefault("state", {})
     state["counts"] = [*state.get("counts", ()), *counts]
+    told = [found.left() for found in state["counts"] if not (found.limit.silent and found.admitted)]
     state["ratelimit"] = [
         (b"ratelimit-policy", ", ".join([found.policy() for found in state["counts"]]).encode()),
-        (b"ratelimit", ", ".join([found.left() for found in state["counts"]]).encode()),
+        *([(b"ratelimit", ", ".join(told).encode())] if told else []),
     ]
     refused = [found for found in counts if not found.admitted]
     return _refused(max(refused, key=lambda found: found.seconds)) if refused else None
@@ -317,7 +326,8 @@ async def keep(
 ) -> None:
     """Count a call against limits; those by key or by agent only where the caller is known by one.
 
-    The answer will bear ``RateLimit`` and ``RateLimit-Policy``, whatever it is. Raises ``RateLimited``.
+    The answer will bear ``RateLimit-Policy`` and, but for silent limits that were kept, ``RateLimit``, whatever it is.
+    Raises ``RateLimited``.
     """
     limits: dict[str, Limit] | None = runtime.state.get("limits")
     if limits is None:

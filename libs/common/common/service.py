@@ -81,8 +81,8 @@ class Service:
     """A service's parts, as its ``main.py`` lists them.
 
     ``tasks`` run for the application's life and are started again when they raise; ``rpc`` answers
-    requests on NATS subjects; ``state`` is what the runtime's begins with. While the service is ``pressed`` its
-    events wait for those who wait for its answers.
+    requests on NATS subjects; ``state`` is what the runtime's begins with; ``by_index`` is as ``Database`` has it.
+    While the service is ``pressed`` its events wait for those who wait for its answers.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Service:
     mounts: Mapping[str, ASGIApp] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     pressed: Callable[[Runtime], bool] = lambda _: False
+    by_index: bool = False
 
 
 async def runtime_of(request: Request) -> Runtime:
@@ -175,7 +176,7 @@ async def _running(
     url = settings.database_url.get_secret_value()
     await _migrated(url, service.package)
     metrics = Metrics(service.name)
-    database = Database(url, pool=settings.database_pool)
+    database = Database(url, pool=settings.database_pool, by_index=service.by_index)
     bus = Bus(settings.nats_url.get_secret_value(), service.name)
     runtime = Runtime(service.name, settings, database, bus, clock(settings.clock), metrics, dict(service.state))
     consumers = [

@@ -1,7 +1,8 @@
 """Streams, durables and who may read what: data, read by the provisioner and by the NATS account file.
 
 A service reads a stream through one durable of its own name. ``REGISTRY_KEYS`` and ``CONTESTS_PRIVATE``
-are streams of their own so that neither their bodies nor their sequence numbers reach anybody else.
+are streams of their own so that neither their bodies nor their sequence numbers reach anybody else; their dead
+letters are kept apart for the same reason: whoever writes one is told its number.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from common import events as ev
 
 SERVICES = ("registry", "contests", "moderation", "settlement", "boards")
 DEAD_LETTERS = "DEAD"
+DEAD_PRIVATE = "DEAD_PRIVATE"
+"""The dead letters of :data:`PRIVATE_STREAMS`."""
+PRIVATE_STREAMS = ("REGISTRY_KEYS", "CONTESTS_PRIVATE")
+"""Each is read by one service alone."""
 ADVISORIES = "ADVISORIES"
 AGENT_BY_KEY = "rpc.registry.agent_by_key"
 """Request/reply: contests asks registry for an agent whose event has not arrived yet."""
@@ -46,12 +51,18 @@ def _subjects(stream: str) -> tuple[str, ...]:
     return tuple(sorted(event.subject() for event in ev.EVENTS if event.stream == stream))
 
 
+def _dead(*, private: bool) -> tuple[str, ...]:
+    there = (event for event in ev.EVENTS if (event.stream in PRIVATE_STREAMS) == private)
+    return tuple(sorted(f"dead.{event.subject()}" for event in there))
+
+
 STREAMS: tuple[Stream, ...] = (
     *(
         Stream(name, _subjects(name))
         for name in ("REGISTRY", "REGISTRY_KEYS", "CONTESTS", "CONTESTS_PRIVATE", "MODERATION", "SETTLEMENT")
     ),
-    Stream(DEAD_LETTERS, ("dead.>",)),
+    Stream(DEAD_LETTERS, _dead(private=False)),
+    Stream(DEAD_PRIVATE, _dead(private=True)),
     Stream(ADVISORIES, ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",)),
 )
 

@@ -108,8 +108,10 @@ class Started:
         """Subject and reason of every dead letter."""
         async with admin(self._nats) as client:
             js = client.jetstream()
-            last = (await js.stream_info(topology.DEAD_LETTERS)).state.last_seq
-            messages = [await js.get_msg(topology.DEAD_LETTERS, sequence) for sequence in range(1, last + 1)]
+            messages = []
+            for stream in (topology.DEAD_LETTERS, topology.DEAD_PRIVATE):
+                last = (await js.stream_info(stream)).state.last_seq
+                messages += [await js.get_msg(stream, sequence) for sequence in range(1, last + 1)]
         return [(str(message.subject), (message.headers or {}).get("Mafl-Reason", "")) for message in messages]
 
     async def settle(self, patience: float = 20.0) -> None:

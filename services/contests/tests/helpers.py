@@ -16,6 +16,8 @@ from common import events as ev
 from common.events import PoolPlayer
 from contests import imports, rulesets
 from contests.domain import DAYS, EASTERN, Judge
+from testkit import asking
+from testkit.asking import Ask
 from testkit.fixtures import Started
 
 SLOTS = ("QB", "RB1", "RB2", "WR1", "WR2", "WR3", "TE", "FLEX", "DST")
@@ -231,3 +233,32 @@ async def kick_off_in(service: Started, seconds: float) -> datetime:
     moved = {"game_id": "2026_04_BUF_NE", "kickoff": kickoff.isoformat()}
     answer = await ok(await service.operator.post(f"/operator/api/v1/contests/{NEXT_YEAR}/reschedule", json=moved))
     return datetime.fromisoformat(answer["locks_at"])
+
+
+# --- what anybody may ask --------------------------------------------------------------------------
+
+_PLACES = {"contest_id": (W04, "2017-W09", "nonsense"), "format": ("json", "csv")}
+
+
+def public_asks() -> list[Ask]:
+    """Every public call of contests, by nobody and by the outsider."""
+    found = []
+    for route in asking.routes_of("contests"):
+        if route.public:
+            for who in ("nobody", "the outsider"):
+                found += asking.plainly(route, _PLACES, ("nonsense",), who)
+    found += [Ask("GET", f"/api/v1/contests/{W04}/pool", (("If-None-Match", "*"),))]
+    for call in ("/check", ""):
+        for body in (cheapest(), {**cheapest(), "thesis": ""}):
+            if call or not body["thesis"]:
+                target = f"/api/v1/contests/{W04}/lineups{call}"
+                found.append(Ask("POST", target, (), json.dumps(body).encode(), "the outsider"))
+    return found
+
+
+async def send(outsider: Player, ask: Ask) -> Any:
+    headers = dict(ask.headers) | (outsider.headers if ask.who == "the outsider" else {})
+    client = outsider.service.client
+    answer = await client.request(ask.method, ask.target, headers=headers, content=ask.body)
+    assert answer.status_code < 500, (ask.name, answer.text)
+    return answer
