@@ -196,7 +196,8 @@ class AgentClient(PublicClient):
     ) -> models.Receipt:
         """Submit a lineup; again before the lock adds a revision, and the last one counts.
 
-        Raises ``MaflError``: 422 with every violation, 409 ``contest-locked`` at or after the lock.
+        Raises ``MaflError``: 422 with every violation, 409 ``contest-locked`` at or after the lock, 409
+        ``contest-cancelled`` where the contest was called off before it.
         """
         path = f"/api/v1/contests/{part(contest)}/lineups"
         answer = await self.call("POST", path, body=lineup, idempotency_key=idempotency_key)

@@ -144,7 +144,7 @@ async def _compare(
         before.price_source,
     )
     changes = compare(old, after)
-    if not changes and before.state != "cancelled" and tuple(before.days) == wanted.days:
+    if not changes and before.state != "cancelled" and set(before.days) == set(wanted.days):
         done.outcomes[name] = "unchanged"
         return
     done.changes[name] = changes
