@@ -1,11 +1,18 @@
-"""The database of one service: connections, and the one transaction that the edge opens and commits."""
+"""The database of one service: connections, and the one transaction that the edge opens and commits.
+
+Neither side waits for the other for ever. A server that says nothing, frozen or hung behind a lock, is given up after
+the patience of :class:`Database`, and its connection with it: whoever asked can be told to try again. A process of
+ours that stops in the middle of a transaction loses it, and the locks that it holds, after some times that.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import asyncpg
 import psycopg
@@ -49,16 +56,73 @@ REPLAY_CLOCK = Table(
 )
 
 
+T = TypeVar("T")
+
+PATIENCE = 15.0
+_IDLE_PATIENCES = 4
+"""A transaction that does nothing for so many times the patience is ended by the server: others may wait for it."""
+_LONGEST_PATIENCES = 40
+"""So is one that lasts so many times the patience: after a pipeline of psycopg's the server counts no idleness."""
+
+
+class _Listening(psycopg.AsyncConnection[Any]):
+    """A connection that is closed when the server says nothing for ``patience`` seconds in the middle of its work.
+
+    Cancelling a call is not enough: the driver then waits for the server to confirm it.
+    """
+
+    patience = PATIENCE
+
+    async def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
+        try:
+            return await super().wait(_heard(gen, self.patience), *arguments, **options)
+        except _Silence:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"the database has said nothing for {self.patience:g} seconds") from None
+
+
+class _Silence(Exception):
+    """Nothing was to be read or written for too long."""
+
+
+def _heard(gen: Generator[Any, Any, T], patience: float) -> Generator[Any, Any, T]:
+    """The driver's generator; it is sent what its socket is ready for, and nothing from time to time."""
+    heard = time.monotonic()
+    try:
+        state = next(gen)
+        while True:
+            ready = yield state
+            if ready:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > patience:
+                raise _Silence
+            state = gen.send(ready)
+    except StopIteration as end:
+        found: T = end.value
+        return found
+
+
+async def _connect(patience: float, *arguments: Any, **options: Any) -> psycopg.AsyncConnection[Any]:
+    connection = await _Listening.connect(*arguments, **options)
+    connection.patience = patience
+    return connection
+
+
 class Database:
     """One service's own PostgreSQL database. ``url`` is a ``postgresql+psycopg://`` address.
 
+    A call that the server leaves without a sign for ``patience`` seconds raises what :func:`unavailable` knows.
     With ``by_index`` PostgreSQL reads a whole table only where no index leads to the rows, however small it is.
     """
 
-    def __init__(self, url: str, *, pool: int = 8, by_index: bool = False) -> None:
+    def __init__(self, url: str, *, pool: int = 8, patience: float = PATIENCE, by_index: bool = False) -> None:
         self.url = url
-        self._planning = {"enable_seqscan": "off"} if by_index else {}
-        options = " ".join(f"-c {name}={value}" for name, value in self._planning.items())
+        self._settings = {
+            "idle_in_transaction_session_timeout": f"{_IDLE_PATIENCES * patience * 1000:.0f}",
+            "transaction_timeout": f"{_LONGEST_PATIENCES * patience * 1000:.0f}",
+            # A statement that waits, for a lock say, ends when nobody is there any more to hear of it.
+            "client_connection_check_interval": "2000",
+        } | ({"enable_seqscan": "off"} if by_index else {})
         self.engine = create_async_engine(
             url,
             pool_size=pool,
@@ -66,7 +130,11 @@ class Database:
             pool_timeout=5,
             # A failed statement is logged; lineups' words and hashes of keys are its parameters.
             hide_parameters=True,
-            connect_args={"connect_timeout": 3, "options": options},
+            connect_args={
+                "connect_timeout": 3,
+                "async_creator_fn": partial(_connect, patience),
+                "options": " ".join(f"-c {name}={value}" for name, value in self._settings.items()),
+            },
         )
         self._hot: asyncpg.Pool | None = None
         self._hot_opening = asyncio.Lock()
@@ -90,7 +158,7 @@ class Database:
                     min_size=0,
                     max_size=_HOT_CONNECTIONS,
                     timeout=3,
-                    server_settings=self._planning,
+                    server_settings=self._settings,
                     reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
                 )
         async with self._hot.acquire(timeout=5) as connection:
@@ -125,6 +193,9 @@ _UNREACHABLE = (
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.InsufficientResourcesError,
 )
+
+MAY_BE_UNAVAILABLE: tuple[type[Exception], ...] = (*_UNREACHABLE, DBAPIError)
+"""The kinds of error that :func:`unavailable` tells apart."""
 
 
 def unavailable(error: BaseException) -> bool:

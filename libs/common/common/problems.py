@@ -26,7 +26,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from common.db import unavailable
+from common.db import MAY_BE_UNAVAILABLE, unavailable
 from common.logs import correlation_id, logger
 
 CONTENT_TYPE = "application/problem+json"
@@ -190,11 +190,23 @@ def install(app: FastAPI) -> None:
             detail = "The body is not JSON in UTF-8."
         return respond(Refused(detail, status=status, headers=headers))
 
+    async def on_database(request: Request, error: Exception) -> JSONResponse:
+        if not unavailable(error):
+            raise error
+        logger.warning("database unavailable", error=str(error)[:300])
+        return respond(
+            Unavailable(
+                "The database does not answer at this moment. A change that was asked for may have been made: ask "
+                "again with the same Idempotency-Key."
+            )
+        )
+
+    # By kind, not among all exceptions: after those the server logs a whole trace, of every call while it is down.
+    for kind in MAY_BE_UNAVAILABLE:
+        app.exception_handler(kind)(on_database)
+
     @app.exception_handler(Exception)
     async def on_error(request: Request, error: Exception) -> JSONResponse:
-        if unavailable(error):
-            logger.warning("database unavailable", error=str(error)[:300])
-            return respond(Unavailable("The database does not answer at this moment; nothing was changed."))
         # The pattern and not the path, which may hold a claim link's secret.
         logger.exception("unhandled error", route=getattr(request.scope.get("route"), "path", "none"))
         return respond(Problem("An error of ours; it has been logged under `correlation_id`."))

@@ -176,7 +176,9 @@ async def _running(
     url = settings.database_url.get_secret_value()
     await _migrated(url, service.package)
     metrics = Metrics(service.name)
-    database = Database(url, pool=settings.database_pool, by_index=service.by_index)
+    database = Database(
+        url, pool=settings.database_pool, patience=settings.database_patience, by_index=service.by_index
+    )
     bus = Bus(settings.nats_url.get_secret_value(), service.name)
     runtime = Runtime(service.name, settings, database, bus, clock(settings.clock), metrics, dict(service.state))
     consumers = [

@@ -23,6 +23,9 @@ class Settings(BaseSettings):
     environment: Literal["production", "embedded"] = Field("production", description="what kind of stack this is")
     clock: Literal["system", "replay"] = Field("system", description="`replay` lets an operator move the time")
     database_pool: int = Field(8, ge=1, le=200, description="connections that this process may hold")
+    database_patience: float = Field(
+        15, ge=0.5, le=300, description="seconds without a sign from the database after which a call is given up"
+    )
     limits: dict[str, str] = Field(
         {}, description='rates of calls in place of the usual ones, JSON: `{"registrations": "30/3600"}`, or `"off"`'
     )
