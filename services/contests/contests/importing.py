@@ -9,12 +9,13 @@ import anyio.to_thread
 
 from common import audit
 from common.canonical import instant
+from common.events import Game
 from common.outbox import emit
 from common.service import Runtime
 from common.tables import Malformed
 from contests import commands, imports, rulesets
 from contests.changes import Breaks, Changes, Terms, breaks, compare
-from contests.domain import Day, Ruleset, sunday_of
+from contests.domain import Day, Ruleset, lock_instant, staying, sunday_of
 from contests.imports import players
 from contests.imports.players import Directory, Known
 from contests.problems import ContestExists, NothingToPlay, RulesetUnknown
@@ -104,14 +105,18 @@ async def import_weeks(runtime: Runtime, store: Store, file: imports.Import, wan
     done = Imported()
     for week in sorted(file.weeks, key=lambda week: week.contest):
         if not week.contest:
-            why = " ".join(file.notes) or next((note.reason for note in (*week.unmatched, *week.refused)), "")
-            raise NothingToPlay(f"No row of the list has a game that tells its week: {why} Nothing was imported.")
+            reasons = (note.reason for note in (*week.unmatched, *week.refused))
+            why = " ".join(file.notes) or f"No row of the list has a game that tells its week: {next(reasons, '')}."
+            raise NothingToPlay(f"{why} Nothing was imported.")
         if week.locks_at is None or not week.players:
             raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
         rules = rulesets.load(wanted.ruleset or week.ruleset)
-        after = Terms(rules, week.games, week.players, week.locks_at, file.source)
         await store.hold(week.contest)
         before = await store.contest(week.contest)
+        games = _as_decided(await store.games(week.contest), week.games, scheduled=file.scheduled)
+        if not staying(games):
+            raise NothingToPlay(f"Every game of {week.contest} has left it; nothing was imported.")
+        after = Terms(rules, games, week.players, lock_instant(games), file.source)
         if before is None:
             done.outcomes[week.contest] = "created"
         else:
@@ -129,6 +134,20 @@ async def import_weeks(runtime: Runtime, store: Store, file: imports.Import, wan
             told = {"contests": written, "ruleset": ", ".join(used), "price_source": file.source}
             await audit.record(store.connection, what="import", target="contests", after=told)
     return done
+
+
+def _as_decided(before: Sequence[Game], after: Sequence[Game], *, scheduled: bool) -> tuple[Game, ...]:
+    """A file's games, those that have left the contest as they were: a list that came out earlier brings none back.
+
+    Where a schedule came with the file (``scheduled``) it says of moved games when they are; what an operator
+    cancelled stays so.
+    """
+    left = {
+        game.game_id: game
+        for game in before
+        if game.status == "cancelled" or (game.status == "moved" and not scheduled)
+    }
+    return tuple(left.get(game.game_id, game) for game in after)
 
 
 async def _compare(

@@ -235,3 +235,22 @@ async def test_later_lists_are_matched_to_the_players_that_earlier_imports_taugh
         # Of another age it knows nobody, and says nothing.
         old = dk_file(dk(game="SEA@MIA 10/05/2014 01:00PM ET"))
         assert (await send(service, old, dry_run=True))["matched"] == {"the list's own id": 1}
+
+
+@pytest.mark.rule("C1", "C2", "C11")
+async def test_a_list_that_came_out_earlier_brings_no_game_back(start: Start) -> None:
+    other = {"game_id": "2026_04_SEA_LA", "team": "SEA", "opponent": "LA", "kickoff": "2026-10-04T12:00:00-04:00"}
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool() + row(player_id="00-9", name="Jo Doe", **other).encode())
+        url = f"/operator/api/v1/contests/{W04}"
+        drop = {"game_id": "2026_04_SEA_LA", "status": "cancelled"}
+        await ok(await service.operator.post(f"{url}/drop-game", json=drop))
+        again = pool(prices={"QB-0": 5500}) + row(player_id="00-9", name="Jo Doe", **other).encode()
+        report = await send(service, again)
+        assert (report["outcomes"], report["changes"][W04]["games"]) == ({W04: "changed"}, [])
+        shown = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
+        assert {game["game_id"]: game["status"] for game in shown["games"]} == {
+            "2026_04_BUF_NE": "scheduled",
+            "2026_04_SEA_LA": "cancelled",
+        }
+        assert shown["locks_at"] == "2026-10-04T17:00:00Z"

@@ -113,7 +113,7 @@ def read(
         )
     other_rows = sum(len(rows) for of, rows in weeks.items() if of not in wanted)
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return Import(file.format, digest, tuple(built), other_rows, tuple(notes))
+    return Import(file.format, digest, tuple(built), other_rows, tuple(notes), scheduled=league is not None)
 
 
 def _inferred(week: Week) -> str:

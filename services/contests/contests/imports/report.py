@@ -143,6 +143,8 @@ class Import:
     notes: tuple[str, ...] = ()
     taught: tuple[Known, ...] = ()
     """The players of the files that were given beside it."""
+    scheduled: bool = False
+    """Whether a schedule was given beside it."""
 
     @property
     def source(self) -> str:
