@@ -37,6 +37,7 @@ CLAIMED: dict[str, str] = {
     "C6": "A new submission adds a revision; none is ever changed.",
     "C7": "Nothing is accepted at or after the lock; nothing accepted before it is lost.",
     "C8": "Before the lock nothing about the entries is visible to anybody else.",
+    "C9": "A repeated submission with its idempotency key gets the first answer and adds nothing.",
     "C10": "Signed receipts; a signed root over all that was locked, words included; proofs that anybody can check.",
     "C11": "Prices come from a salary file or the built-in pricing; every row is accounted for and none is guessed.",
     "D2": "The registration answer and skill.md tell the owner the deal in plain words.",
