@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
+from nats.js.api import PubAck
 from pydantic import ValidationError
 
 from common import topology
@@ -44,6 +45,7 @@ BATCH = 256
 _PULL_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 0.5
 _BROKEN_PAUSE = 0.5
+_PUBLISH_PATIENCE = 2.0
 
 
 class Bus:
@@ -95,11 +97,25 @@ class Bus:
     def js(self) -> JetStreamContext:
         return self._js
 
-    async def publish(self, subject: str, body: bytes, *, message_id: str) -> None:
-        """Put one message into its stream; returns once the stream has it. Raises when it has not."""
+    async def publish_all(self, messages: Sequence[tuple[str, bytes, str]]) -> list[BaseException | None]:
+        """Put messages, each a subject, a body and a message id, into their streams in order, acknowledged together.
+
+        For each, in order, what kept it out of its stream, or None once the stream has it.
+        """
         if not self._client.is_connected:
             raise ConnectionError("not connected to the bus")
-        await self._js.publish(subject, body, headers={"Nats-Msg-Id": message_id})
+        outcomes: list[asyncio.Future[PubAck] | BaseException] = []
+        for subject, body, message_id in messages:
+            try:
+                outcomes.append(await self._js.publish_async(subject, body, headers={"Nats-Msg-Id": message_id}))
+            except (nats.errors.Error, OSError) as error:
+                outcomes.append(error)
+        waiting = [outcome for outcome in outcomes if isinstance(outcome, asyncio.Future)]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=_PUBLISH_PATIENCE)
+            for outcome in late:
+                outcome.cancel()
+        return [_kept_out(outcome) for outcome in outcomes]
 
     async def request(self, subject: str, payload: dict[str, Any], *, patience: float = 0.5) -> dict[str, Any]:
         """Ask another service. Raises ``ConnectionError`` when nobody answers in ``patience`` seconds."""
@@ -124,6 +140,14 @@ class Bus:
         # A refused subject looks like a plain time-out to the caller; only here is the cause to be seen.
         level = "error" if "permissions violation" in str(error).lower() else "warning"
         getattr(logger, level)("bus error", error=repr(error))
+
+
+def _kept_out(outcome: asyncio.Future[PubAck] | BaseException) -> BaseException | None:
+    if isinstance(outcome, BaseException):
+        return outcome
+    if outcome.cancelled() or not outcome.done():
+        return TimeoutError("the stream did not acknowledge it in time")
+    return outcome.exception()
 
 
 def _answering(handler: Rpc) -> Callable[[Msg], Awaitable[None]]:

@@ -22,8 +22,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-_HOT_CONNECTIONS = 4
-"""Two groups of what is counted and two of what is stored may be under way at once."""
+_HOT_CONNECTIONS = 5
+"""Two groups of what is counted and two of what is stored may be under way at once, and the relay."""
 
 BUS = MetaData()
 """Tables that every service has beside its own: outbox, inbox and the replay clock."""
@@ -162,7 +162,15 @@ class Database:
                     reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
                 )
         async with self._hot.acquire(timeout=5) as connection:
-            yield connection
+            try:
+                yield connection
+            except BaseException as error:
+                # One that was cut off in the middle may take the next statement for part of the last.
+                if not isinstance(error, asyncpg.PostgresError) or unavailable(error):
+                    connection.terminate()
+                if isinstance(error, Exception) and unavailable(error):
+                    await self._hot.expire_connections()  # What befell this one has likely befallen the others.
+                raise
 
     async def close(self) -> None:
         if self._hot is not None:
@@ -190,6 +198,7 @@ _UNREACHABLE = (
     psycopg.InterfaceError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # What it says of a connection that the server ended while it lay in the pool.
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.InsufficientResourcesError,
 )

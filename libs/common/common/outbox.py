@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,18 +18,24 @@ import asyncpg
 import psycopg
 import uuid_utils
 from pydantic_core import to_json
-from sqlalchemy import Text, cast, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.bus import Bus
 from common.clock import wall
-from common.db import OUTBOX, Database, driver
+from common.db import Database, driver
 from common.events import Event, schema_of
 from common.logs import correlation_id, logger
 from common.metrics import Metrics
 
 _BATCH = 256
-_RELAY_LOCK = 0x4F555442  # "OUTB": one relay at a time in a database keeps the order of publication
+_RELAY_ALONE = "SELECT pg_advisory_xact_lock(x'4F555442'::int)"
+"""The number spells OUTB: one relay at a time in a database keeps the order of publication."""
+# The envelope as the text that goes out: nothing here looks into it.
+_WAITING = """
+SELECT position, event_id, subject, envelope::text AS envelope FROM outbox
+WHERE published_at IS NULL ORDER BY position LIMIT $1
+"""
+_PUBLISHED = "UPDATE outbox SET published_at = clock_timestamp() WHERE position = ANY($1::bigint[])"
 _POLL_SECONDS = 1.0
 _REST = 3.0
 """How long the relay rests after a batch while it gives way, in times of what the batch took."""
@@ -137,41 +144,23 @@ class Relay:
         What could not be published stays for the next round; a later row may then overtake it, which
         consumers bear because each event carries its aggregate's version.
         """
-        async with self._database.transaction() as connection:
-            await connection.execute(select(func.pg_advisory_xact_lock(_RELAY_LOCK)))
-            waiting = (
-                await connection.execute(
-                    # As the text that goes out: nothing here looks into it.
-                    select(OUTBOX.c.position, OUTBOX.c.event_id, OUTBOX.c.subject, cast(OUTBOX.c.envelope, Text))
-                    .where(OUTBOX.c.published_at.is_(None))
-                    .order_by(OUTBOX.c.position)
-                    .limit(_BATCH)
-                )
-            ).all()
+        async with self._database.hot() as connection, connection.transaction():
+            await connection.execute(_RELAY_ALONE)
+            waiting = await connection.fetch(_WAITING, _BATCH)
             if not waiting:
                 self._metrics.outbox_waiting.set(0)
                 return 0
-            outcomes = await asyncio.gather(
-                *(
-                    self._bus.publish(row.subject, row.envelope.encode(), message_id=str(row.event_id))
-                    for row in waiting
-                ),
-                return_exceptions=True,
+            outcomes = await self._bus.publish_all(
+                [(row["subject"], row["envelope"].encode(), str(row["event_id"])) for row in waiting]
             )
-            sent = [
-                row for row, outcome in zip(waiting, outcomes, strict=True) if not isinstance(outcome, BaseException)
-            ]
+            sent = [row for row, kept_out in zip(waiting, outcomes, strict=True) if kept_out is None]
             if sent:
-                await connection.execute(
-                    update(OUTBOX)
-                    .where(OUTBOX.c.position.in_([row.position for row in sent]))
-                    .values(published_at=text("clock_timestamp()"))
-                )
-            for row in sent:
-                self._metrics.outbox_published.labels(row.subject).inc()
+                await connection.execute(_PUBLISHED, [row["position"] for row in sent])
+            for subject, many in Counter(row["subject"] for row in sent).items():
+                self._metrics.outbox_published.labels(subject).inc(many)
             self._metrics.outbox_waiting.set(len(waiting) - len(sent))
         if len(sent) < len(waiting):
-            failure = next(outcome for outcome in outcomes if isinstance(outcome, BaseException))
+            failure = next(kept_out for kept_out in outcomes if kept_out is not None)
             logger.warning("events wait in the outbox", waiting=len(waiting) - len(sent), error=repr(failure))
             if not sent:
                 # One event that the bus will never take must not slow down all others.
