@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from common import events as ev
+from embedded.parts import log_of
 
 from .copies import FIRST, RUSH, Agent, Answer, Copy, Intake, Line, Lost, body, intake, rows_of
 
@@ -141,6 +142,11 @@ async def test_a_database_that_stands_still_is_given_up_in_time_and_nothing_is_l
         told = await asyncio.gather(*(ask(copy.port, path) for copy in running.copies for path in paths))
         assert [answer.status for answer in told] == [200, 503, 503, 503] * 2
         assert all(answer.headers["retry-after"] for answer in told if answer.headers["content-type"] == PROBLEM)
+        for copy in running.copies:
+            counted = (await ask(copy.port, "/metrics")).content.decode()
+            assert 'status="503"' in counted
+            assert 'status="500"' not in counted
+            assert "Traceback" not in log_of(running.folder, copy.name).read_text()
     await until_accepted(running, answers)
     await in_the_record(running)
     await usual(running)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from common import events as ev
@@ -208,6 +209,30 @@ async def test_nothing_is_taken_after_the_instant_though_nobody_locks_until_a_co
             (final,) = await second.published(ev.LineupLocked)
         assert (locked.locked_at, locked.entries) == (locks_at, 1)
         assert (final.revision, final.accepted_at) == (1, datetime.fromisoformat(first["accepted_at"]))
+
+
+@pytest.mark.rule("C6", "C7")
+async def test_a_clock_that_is_put_back_opens_nothing_and_changes_no_order(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        (agent,) = await join(service, 1)
+        await service.move_clock(LOCK - TICK)
+        await ok(await agent.submit(cheapest(number=0)))
+
+        async def put_back(now: datetime) -> None:
+            plain = service.database_url.replace("+psycopg", "")
+            async with await psycopg.AsyncConnection.connect(plain, autocommit=True) as connection:
+                await connection.execute("UPDATE replay_clock SET now = %s", [now])
+
+        await put_back(OPENED)
+        assert (await ok(await agent.submit(cheapest(number=1))))["revision"] == 2
+        await service.move_clock(LOCK)
+        await put_back(OPENED)
+        late = await agent.submit(cheapest(number=2))
+        assert (late.status_code, late.json()["code"]) == (409, "contest-locked")
+        (final,) = await service.published(ev.LineupLocked)
+        assert final.revision == 2, "the last revision counts, whatever the clock said"
+        assert [one["body"] for one in await kept(agent)] == [cheapest(number=0), cheapest(number=1)]
 
 
 # --- sizes ------------------------------------------------------------------------------------------
