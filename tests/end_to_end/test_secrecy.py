@@ -44,7 +44,7 @@ PUBLIC_BIND = "127.0.0.2"
 PRIVATE = (ev.LineupSubmitted.stream,)
 """Streams that moderation alone may read; see ``topology.permissions`` and the tests of NATS."""
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
