@@ -149,7 +149,8 @@ async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(
             assert answer.status_code == 200, path
             for agent in agents[:3]:
                 assert agent.name not in answer.text, path
-                assert str(agent.id) not in answer.text, path
+                # The opening of a lineup alone names its agent by id: each leaf of the commitment holds it.
+                assert path.endswith("/2017-W01/lineups") or str(agent.id) not in answer.text, path
         for agent in agents[:3]:
             missing = await service.client.get(f"/api/v1/agents/{agent.name}")
             assert missing.status_code == 404
