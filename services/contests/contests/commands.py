@@ -454,7 +454,9 @@ async def follow_schedule(runtime: Runtime, store: Store, told: Schedule, *, dry
         before = await store.games(name)
         found = schedule.plan(contest.season, contest.week, contest.coverage, before, told)
         after = {game.game_id: game for game in (*before, *found.changes)}
-        locks_at = lock_after(contest, tuple(after.values()), now) if found.changes else contest.locks_at
+        locks_at, at_once = contest.locks_at, False
+        if found.changes:
+            locks_at, at_once = lock_after(contest, tuple(after.values()), now)
         was = contest
         if not dry_run:
             contest = await _put_schedule(runtime, store, contest, before, found.changes, now, what="reschedule")
@@ -463,7 +465,7 @@ async def follow_schedule(runtime: Runtime, store: Store, told: Schedule, *, dry
                 "contest": name,
                 "state": contest.state,
                 "locks_at": {"before": instant(was.locks_at), "after": instant(locks_at)},
-                "at_once": locks_at == now + _AT_ONCE,
+                "at_once": at_once,
                 "games": schedule.moves(before, found.changes),
                 "missing": [game.game_id for game in found.missing],
                 "undecided": [game.game_id for game in found.undecided],
@@ -545,7 +547,7 @@ async def _put_schedule(
     if not changed:
         return contest
     games = sorted((was | {game.game_id: game for game in changed}).values(), key=lambda game: game.kickoff)
-    locks_at = lock_after(contest, games, now)
+    locks_at, at_once = lock_after(contest, games, now)
     await store.put_games(contest.contest, changed)
     earlier, contest = contest, await store.change_contest(contest.contest, locks_at=locks_at)
     if contest.state == "open":
@@ -553,7 +555,7 @@ async def _put_schedule(
             contest=contest.contest, locks_at=locks_at, games=await store.games(contest.contest)
         )
         await emit(store.connection, told, contest.version)
-        if locks_at == now + _AT_ONCE:
+        if at_once:
             contest = await _lock(runtime, store, contest)
     for game in changed:
         await audit.record(
@@ -566,11 +568,11 @@ async def _put_schedule(
     return contest
 
 
-_AT_ONCE = timedelta(microseconds=1)
+def lock_after(contest: Contest, games: Sequence[ev.Game], now: datetime) -> tuple[datetime, bool]:
+    """When a contest would lock by these games, and whether that is at once: for an open one, where it is past.
 
-
-def lock_after(contest: Contest, games: Sequence[ev.Game], now: datetime) -> datetime:
-    """When a contest would lock by these games: an open one at once where that is past. Raises ``NoGameLeft``."""
+    Raises ``NoGameLeft``.
+    """
     if not staying(games):
         raise NoGameLeft(
             f"No game of {contest.contest} would be left in it, and a contest needs one. Cancel the contest instead: "
@@ -578,7 +580,8 @@ def lock_after(contest: Contest, games: Sequence[ev.Game], now: datetime) -> dat
             contest=contest.contest,
         )
     locks_at = lock_instant(games)
-    return now + _AT_ONCE if contest.state == "open" and locks_at <= now else locks_at
+    at_once = contest.state == "open" and locks_at <= now
+    return (now + timedelta(microseconds=1) if at_once else locks_at), at_once
 
 
 def _of_game(contest: Contest, game: ev.Game) -> dict[str, str]:

@@ -167,6 +167,20 @@ async def test_the_lock_is_that_of_the_games_that_are_left(start: Start) -> None
         assert [envelope.aggregateversion for envelope, _ in told] == list(range(2, 2 + len(sundays)))
 
 
+@pytest.mark.rule("C2", "C7")
+async def test_a_change_a_microsecond_before_the_lock_that_leaves_it_as_it_is_locks_nothing_early(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        (agent,) = await join(service, 1)
+        await service.move_clock(LOCK - TICK)
+        answer = await do(service, "drop-game", game_id=MONDAY.game_id)
+        assert (answer["state"], answer["locks_at"]) == ("open", "2017-10-01T17:00:00Z")
+        await ok(await agent.submit(lineup_without(MONDAY.game_id)))
+        await service.move_clock(LOCK)
+        (locked,) = await service.published(ev.ContestLocked)
+        assert (locked.locked_at, locked.entries) == (LOCK, 1)
+
+
 @pytest.mark.rule("C8", "C7")
 async def test_a_cancelled_contest_takes_nothing_never_locks_and_shows_nothing(start: Start) -> None:
     async with start("contests", clock="replay") as service:

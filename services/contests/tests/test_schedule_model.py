@@ -296,7 +296,10 @@ async def play(service: Started, agents: list[Player], number: int, seen: Counte
                 pair = model.cancel(), await real.operator(act, reason="No.")
         assert pair[0] == pair[1], (act, one, other, pair)
         seen[f"{act} {pair[0]}"] += 1
-        await real.same_as(model)
+        try:
+            await real.same_as(model)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nafter {act} {one} {other} of {story}, {model}") from error
 
 
 @pytest.mark.rule("C1", "C2", "C7")
