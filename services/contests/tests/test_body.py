@@ -285,7 +285,7 @@ def _no_player(body: Body, at: Any, name: str, draw: st.DrawFn) -> None:
 
 def _wrong_player(body: Body, at: Any, name: str, draw: st.DrawFn) -> None:
     takes = judge().slots[at["slot"]].positions
-    there = {dict(pick).get("player_id") for pick in body.picks if isinstance(pick, Members)}
+    there = [dict(pick).get("player_id") for pick in body.picks if isinstance(pick, Members)]
     others = [p.player_id for p in week_four().players if not set(p.positions) & set(takes) and p.price < 4000]
     value = draw(st.sampled_from([player for player in others if player not in there]))
     at.put(name, value)
@@ -308,7 +308,7 @@ def _repeated_member(body: Body, at: Any, name: str, draw: st.DrawFn) -> None:
 
 
 def _spare(body: Body, position: str = "WR") -> str:
-    there = {dict(pick).get("player_id") for pick in body.picks if isinstance(pick, Members)}
+    there = [dict(pick).get("player_id") for pick in body.picks if isinstance(pick, Members)]
     free = (p for p in week_four().players if p.positions == (position,) and p.player_id not in there)
     return min(free, key=lambda player: (player.price, player.player_id)).player_id
 
@@ -420,7 +420,7 @@ def faults() -> Iterator[Fault]:
     for slot in SLOTS:
         yield Fault("no-slot", slot, _no_slot, "slot", ("roster",))
         yield Fault("no-player", slot, _no_player, "player_id")
-        yield Fault("ineligible", slot, _wrong_player, "player_id")
+        yield Fault("ineligible", slot, _wrong_player, "player_id", ((slot, "slot"),))
         yield Fault("empty-slot", slot, _empty_slot, touches=("roster",))
         yield Fault("no-pick", slot, _no_pick, touches=("roster",))
     yield Fault("unknown-slot", None, _unknown_slot, touches=("roster",))
