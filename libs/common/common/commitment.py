@@ -193,7 +193,7 @@ def receipt_of(
     given = salts.hex()
     after = (
         f',"contest":{json_string(contest)},"model":{json_string(model)},"revision":{revision},"salts":'
-        + _salts_template(picks) % tuple(given[at : at + 64] for at in range(0, len(given), 64))
+        + _salts_template(picks) % tuple([given[at : at + 64] for at in range(0, len(given), 64)])
         + "}"
     )
     return sha256_hex(b"%b%b%b" % (before.encode(), body, after.encode()))
@@ -207,10 +207,12 @@ def _salts_template(picks: int) -> str:
 
 def salts_by_pointer(salts: bytes, picks: int) -> dict[str, str]:
     """The salts of a revision's leaves, in hexadecimal digits."""
-    names = pointers(picks)
+    names, digits = pointers(picks), salts.hex()
     if len(salts) != SALT_BYTES * len(names):
         raise ValueError(f"{len(salts)} bytes are not {len(names)} salts of {SALT_BYTES}")
-    return {name: salts[at * SALT_BYTES : (at + 1) * SALT_BYTES].hex() for at, name in enumerate(names)}
+    return dict(
+        zip(names, [digits[at : at + 2 * SALT_BYTES] for at in range(0, len(digits), 2 * SALT_BYTES)], strict=True)
+    )
 
 
 def receipt_statement(receipt: str) -> bytes:

@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 _HOT_CONNECTIONS = 5
-"""Two groups of what is counted and two of what is stored may be under way at once, and the relay."""
+"""A group of what is counted and two of what is stored may be under way at once, and the relay; and one to spare."""
 
 BUS = MetaData()
 """Tables that every service has beside its own: outbox, inbox and the replay clock."""

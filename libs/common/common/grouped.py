@@ -19,12 +19,16 @@ from common.problems import Unavailable
 Item = TypeVar("Item")
 Done = TypeVar("Done")
 
+_LOOKS = 10
+"""How often, within one patience, it is looked whether somebody's is at its end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much may be under way. ``largest`` items make a group, ``abreast`` groups run at once.
 
-    Up to ``room`` of what the items weigh may wait; ``patience`` is how many seconds one may take altogether.
+    Up to ``room`` of what the items weigh may wait; ``patience`` is how many seconds one may take altogether, within
+    a tenth.
     """
 
     largest: int
@@ -33,10 +37,10 @@ class Bounds:
     patience: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting(Generic[Item, Done]):
     item: Item
-    weight: int
+    until: float
     outcome: asyncio.Future[Done]
 
 
@@ -52,6 +56,8 @@ class Grouped(Generic[Item, Done]):
         self._work = work
         self._bounds = bounds
         self._waiting: deque[_Waiting[Item, Done]] = deque()
+        self._asked: dict[_Waiting[Item, Done], None] = {}
+        self._watching: asyncio.TimerHandle | None = None
         self._weight = 0
         self._running: set[asyncio.Task[None]] = set()
         self._starting = False
@@ -65,19 +71,32 @@ class Grouped(Generic[Item, Done]):
         if self._weight + weight > self._bounds.room:
             raise Unavailable("More is waiting than can be done at this moment; try again.")
         loop = asyncio.get_running_loop()
-        waiting = _Waiting[Item, Done](item, weight, loop.create_future())
+        waiting = _Waiting[Item, Done](item, loop.time() + self._bounds.patience, loop.create_future())
         self._waiting.append(waiting)
+        self._asked[waiting] = None
         self._weight += weight
         if not self._starting:
             # Not at once: what arrived together shall go together.
             self._starting = True
             loop.call_soon(self._start)
-        late = loop.call_later(self._bounds.patience, _give_up, waiting.outcome)
+        if self._watching is None:
+            self._watching = loop.call_later(self._bounds.patience / _LOOKS, self._watch)
         try:
             return await waiting.outcome
         finally:
-            late.cancel()
+            del self._asked[waiting]
             self._weight -= weight
+
+    def _watch(self) -> None:
+        """Give up what has waited too long. One timer for all: one for each would cost more than the rest of this."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for waiting in self._asked:
+            if waiting.until > now:
+                break
+            if not waiting.outcome.done():
+                waiting.outcome.set_exception(_too_late())
+        self._watching = loop.call_later(self._bounds.patience / _LOOKS, self._watch) if self._asked else None
 
     @property
     def busy(self) -> bool:
@@ -130,11 +149,6 @@ class Grouped(Generic[Item, Done]):
         for waiting in group:
             if not waiting.outcome.done():
                 waiting.outcome.set_exception(_too_late() if isinstance(error, TimeoutError) else error)
-
-
-def _give_up(outcome: asyncio.Future[Done]) -> None:
-    if not outcome.done():
-        outcome.set_exception(_too_late())
 
 
 def _too_late() -> Unavailable:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -37,7 +37,7 @@ EMBEDDED_FACTOR = 1_000
 """An embedded stack plays weeks in seconds, all its agents from one address."""
 
 _PRUNE_EVERY_SECONDS = 600
-_BOUNDS = Bounds(largest=256, abreast=2, room=10_000, patience=5)
+_BOUNDS = Bounds(largest=256, abreast=1, room=10_000, patience=5)
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,11 @@ def address_of(scope: Scope) -> str:
     Behind the gateway the server takes it from ``X-Forwarded-For``, from the gateway's own address alone
     (uvicorn's ``--forwarded-allow-ips``); the gateway lets no client set that header.
     """
-    host = scope["client"][0] if scope.get("client") else ""
+    return _counted_as(scope["client"][0] if scope.get("client") else "")
+
+
+@lru_cache(maxsize=4096)
+def _counted_as(host: str) -> str:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hmac
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,6 +19,9 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from common import events as ev
@@ -37,6 +41,7 @@ from common.watch import Watch
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _DATABASE_PATIENCE = 30.0
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 20_000
 _LAST_WORDS = 2.0
 """Seconds that a cancelled task has to put things in order before it is cancelled again."""
 
@@ -94,6 +99,7 @@ class Service:
     mounts: Mapping[str, ASGIApp] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     pressed: Callable[[Runtime], bool] = lambda _: False
+    hot: Sequence[BaseRoute] = ()
     by_index: bool = False
 
 
@@ -144,11 +150,14 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(service.name, settings.log_level)
+        # What is there now stays; what a request makes is nearly all gone by itself when the collector comes rarely.
+        gc.freeze()
+        gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS, 10, 10)
         async with _running(app, service, settings, durables, handlers):
             yield
 
     # No address of its own for the document: FastAPI makes the route as it is constructed, whatever is set later.
-    app = FastAPI(
+    app = _Application(
         title=f"MAFL {service.name}", version="1", lifespan=life, openapi_url=None, docs_url=None, redoc_url=None
     )
     problems.install(app)
@@ -157,8 +166,24 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
     app.include_router(_health)
     for path, mounted in service.mounts.items():
         app.mount(path, mounted)
-    app.add_middleware(_Observe)
+    app.hot = service.hot
     return app
+
+
+class _Application(FastAPI):
+    """Observes what it answers from outside all else, and hands on there what is ``hot``."""
+
+    hot: Sequence[BaseRoute] = ()
+
+    def build_middleware_stack(self) -> ASGIApp:
+        of_kind = dict(self.exception_handlers)
+        on_error = of_kind.pop(Exception, None)
+
+        def alone(route: BaseRoute) -> ASGIApp:
+            """A route by itself, with the application's answers to what it raises."""
+            return ServerErrorMiddleware(ExceptionMiddleware(route.handle, handlers=of_kind), handler=on_error)
+
+        return _Observe(super().build_middleware_stack(), [(route, alone(route)) for route in self.hot])
 
 
 async def _follow_the_replay_clock(connection: AsyncConnection, event: ev.ClockMoved, envelope: Envelope) -> None:
@@ -296,10 +321,22 @@ async def metrics(request: Request) -> Response:
 
 
 class _Observe:
-    """Gives each request a correlation id, and counts and times the answer by route pattern."""
+    """Gives each request a correlation id, and counts and times the answer by route pattern.
 
-    def __init__(self, app: ASGIApp) -> None:
+    What it knows as ``hot`` it hands on itself: the framework looks through all routes for each request.
+    """
+
+    def __init__(self, app: ASGIApp, hot: Sequence[tuple[BaseRoute, ASGIApp]] = ()) -> None:
         self._app = app
+        self._hot = [(route, answering) for route, answering in hot if isinstance(route, Route)]
+
+    def _way(self, scope: Scope) -> ASGIApp:
+        for route, answering in self._hot:
+            found = route.path_regex.match(scope["path"]) if scope["method"] in (route.methods or ()) else None
+            if found:
+                scope["route"], scope["path_params"] = route, found.groupdict()
+                return answering
+        return self._app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -318,7 +355,7 @@ class _Observe:
             await send(message)
 
         try:
-            await self._app(scope, receive, observed)
+            await self._way(scope)(scope, receive, observed)
         finally:
             runtime: Runtime | None = getattr(scope["app"].state, "runtime", None)
             if runtime is not None:

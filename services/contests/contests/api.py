@@ -263,7 +263,7 @@ class _Straight(APIRoute):
 
 
 rush = APIRouter(route_class=_Straight, responses=ANY_REFUSAL)
-"""The one route that is hot, matched first."""
+"""The one route that is hot."""
 
 
 @rush.post(

@@ -30,6 +30,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
             state={KEYRING: keyring, STAMP_URL: str(signing.stamp_url)},
             pressed=is_pressed,
+            hot=api.rush.routes,
             # A small table would be read whole, and so take longer the more agents have entered (C8).
             by_index=True,
         ),
