@@ -1,6 +1,8 @@
 """Salary files as sites give them out: what a person would say of each row."""
 
 import csv
+import functools
+import gzip
 import io
 import random
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from contests import imports, rulesets
 from contests.imports import players, teams
 from contests.imports.schedule import calendar_week
 
+from .helpers import data
 from .list_files import DK_HEADER, FD_HEADER, SEA_MIA, SUNDAY, directory, dk, dk_file, fd, lines, schedule
 
 SHARED = next(folder for folder in Path(__file__).resolve().parents if (folder / "uv.lock").exists()) / "../shared/data"
@@ -27,6 +30,27 @@ def shared(name: str) -> bytes:
     if not path.exists():
         pytest.skip(f"{path} is not here")
     return path.read_bytes()
+
+
+HERE = Path(__file__).parent / "data"
+
+
+def downloaded(name: str) -> bytes:
+    """A list as it was downloaded: of those in this folder, which every clone reads, else of the shared ones."""
+    path = HERE / name
+    return path.read_bytes() if path.exists() else shared(f"raw/{name}")
+
+
+@functools.cache
+def league_of_2020() -> bytes:
+    """The schedule of 2020 as it was played, as far as the pool of that season has its games."""
+    games = {}
+    for row in csv.DictReader(io.StringIO(gzip.decompress(data("pool_2020_dk.csv.gz")).decode("utf-8-sig"))):
+        pair = [row["team"], row["opponent"]]
+        away, home = pair if row["home_away"] == "away" else reversed(pair)
+        if row["game_id"]:
+            games[row["game_id"]] = f"{row['game_id']},2020,{row['week']},{away},{home},{row['kickoff']},Home"
+    return schedule(*games.values())
 
 
 def only(report: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -84,8 +108,10 @@ RAW: list[tuple[str, bool, dict[str, Any]]] = [
 def test_every_row_of_every_downloaded_file_is_accounted_for(
     name: str, with_schedule: bool, expected: dict[str, Any]
 ) -> None:
-    content = shared(f"raw/{name}")
-    league = shared("schedules_2017_2026.csv") if with_schedule else None
+    content = downloaded(name)
+    league = None
+    if with_schedule:
+        league = league_of_2020() if (HERE / name).exists() else shared("schedules_2017_2026.csv")
     report = imports.report(content, schedule=league)
     accounted(report)
     counted = {key: len(value) if isinstance(value, list) else value for key, value in report.items()}
@@ -93,6 +119,15 @@ def test_every_row_of_every_downloaded_file_is_accounted_for(
     assert {key: counted[key] for key in nothing_else | expected} == nothing_else | expected
     site = "fanduel" if name.startswith("FanDuel") else "draftkings"
     assert (report["format"], report["ruleset"]) == (site, f"{site}-classic-1")
+
+
+@pytest.mark.rule("C11")
+def test_lists_as_they_were_downloaded_are_in_every_clone() -> None:
+    here = {path.name: path.read_bytes() for path in HERE.glob("*.csv")}
+    assert here.keys() == {name for name, _, _ in RAW if "_2020_" in name}
+    assert all(content.startswith(b"Position,Name + ID,Name,ID") for content in here.values())
+    for name, content in here.items():
+        assert not (SHARED / "raw").exists() or content == shared(f"raw/{name}"), name
 
 
 @pytest.mark.rule("C11")
