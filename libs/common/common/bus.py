@@ -100,10 +100,10 @@ class Bus:
     async def publish_all(self, messages: Sequence[tuple[str, bytes, str]]) -> list[BaseException | None]:
         """Put messages, each a subject, a body and a message id, into their streams in order, acknowledged together.
 
-        For each, in order, what kept it out of its stream, or None once the stream has it.
+        For each, in order, what kept it out of its stream, or None once the stream has it. Raises nothing.
         """
         if not self._client.is_connected:
-            raise ConnectionError("not connected to the bus")
+            return [ConnectionError("not connected to the bus") for _ in messages]
         outcomes: list[asyncio.Future[PubAck] | BaseException] = []
         for subject, body, message_id in messages:
             try:

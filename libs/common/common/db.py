@@ -18,12 +18,15 @@ import asyncpg
 import psycopg
 from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 _HOT_CONNECTIONS = 5
 """A group of what is counted and two of what is stored may be under way at once, and the relay; and one to spare."""
+
+_KNOWN_TO_ASYNCPG = frozenset({"host", "port", "passfile", "target_session_attrs", "application_name"})
 
 BUS = MetaData()
 """Tables that every service has beside its own: outbox, inbox and the replay clock."""
@@ -117,6 +120,7 @@ class Database:
 
     def __init__(self, url: str, *, pool: int = 8, patience: float = PATIENCE, by_index: bool = False) -> None:
         self.url = url
+        self._patience = patience
         self._settings = {
             "idle_in_transaction_session_timeout": f"{_IDLE_PATIENCES * patience * 1000:.0f}",
             "transaction_timeout": f"{_LONGEST_PATIENCES * patience * 1000:.0f}",
@@ -151,31 +155,57 @@ class Database:
 
         Each statement is a transaction of its own unless ``connection.transaction()`` says otherwise (docs/adr/0014).
         """
+        pool = await self._hot_pool()
+        try:
+            connection = await pool.acquire(timeout=5)
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(f"no connection to the database: {error!r}") from error
+        try:
+            yield connection
+        except BaseException as error:
+            # One that was cut off in the middle may take the next statement for part of the last.
+            if not isinstance(error, asyncpg.PostgresError) or unavailable(error):
+                connection.terminate()
+            if isinstance(error, Exception) and unavailable(error):
+                await pool.expire_connections()  # What befell this one has likely befallen the others.
+            if isinstance(error, TimeoutError):
+                raise Unreachable(f"the database has said nothing for {self._patience:g} seconds") from error
+            raise
+        finally:
+            await pool.release(connection)
+
+    @asynccontextmanager
+    async def hot_transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """As :meth:`hot`, in one transaction: committed when the block ends, rolled back when it raises."""
+        async with self.hot() as connection, connection.transaction():
+            yield connection
+
+    async def _hot_pool(self) -> asyncpg.Pool:
         async with self._hot_opening:
             if self._hot is None:
                 self._hot = await asyncpg.create_pool(
-                    self.url.replace("postgresql+psycopg://", "postgresql://", 1),
+                    _for_asyncpg(self.url),
                     min_size=0,
                     max_size=_HOT_CONNECTIONS,
                     timeout=3,
+                    # Cancelling is not enough: asyncpg then waits for the server to confirm it, this long at most.
+                    command_timeout=self._patience,
                     server_settings=self._settings,
                     reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
                 )
-        async with self._hot.acquire(timeout=5) as connection:
-            try:
-                yield connection
-            except BaseException as error:
-                # One that was cut off in the middle may take the next statement for part of the last.
-                if not isinstance(error, asyncpg.PostgresError) or unavailable(error):
-                    connection.terminate()
-                if isinstance(error, Exception) and unavailable(error):
-                    await self._hot.expire_connections()  # What befell this one has likely befallen the others.
-                raise
+        return self._hot
 
     async def close(self) -> None:
         if self._hot is not None:
             self._hot.terminate()
         await self.engine.dispose()
+
+
+def _for_asyncpg(url: str) -> str:
+    """An address without what libpq alone understands: asyncpg would send it to the server as a setting."""
+    parts = make_url(url).set(drivername="postgresql")
+    unknown = [name for name in parts.query if not (name.startswith("ssl") or name in _KNOWN_TO_ASYNCPG)]
+    return parts.difference_update_query(unknown).render_as_string(hide_password=False)
 
 
 async def _nothing(_: asyncpg.Connection) -> None:
@@ -191,7 +221,12 @@ async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
     return found
 
 
+class Unreachable(Exception):
+    """The database cannot be reached, or has stopped to answer."""
+
+
 _UNREACHABLE = (
+    Unreachable,
     PoolTimeout,
     ConnectionError,
     psycopg.OperationalError,

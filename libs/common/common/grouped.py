@@ -7,9 +7,10 @@ group, so that a lone call waits for nobody and a rush shares its commits; no ti
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from common.db import unavailable
@@ -52,10 +53,18 @@ class Grouped(Generic[Item, Done]):
     nothing is tried again.
     """
 
-    def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Done | Exception]]], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        work: Callable[[Sequence[Item]], Awaitable[Sequence[Done | Exception]]],
+        bounds: Bounds,
+        *,
+        kind: Callable[[Item], Hashable] = lambda _: None,
+    ) -> None:
+        """Items of different kinds never share a group: what is one transaction succeeds or fails as one."""
         self._work = work
         self._bounds = bounds
-        self._waiting: deque[_Waiting[Item, Done]] = deque()
+        self._kind = kind
+        self._waiting: OrderedDict[_Waiting[Item, Done], None] = OrderedDict()
         self._asked: dict[_Waiting[Item, Done], None] = {}
         self._watching: asyncio.TimerHandle | None = None
         self._weight = 0
@@ -72,7 +81,7 @@ class Grouped(Generic[Item, Done]):
             raise Unavailable("More is waiting than can be done at this moment; try again.")
         loop = asyncio.get_running_loop()
         waiting = _Waiting[Item, Done](item, loop.time() + self._bounds.patience, loop.create_future())
-        self._waiting.append(waiting)
+        self._waiting[waiting] = None
         self._asked[waiting] = None
         self._weight += weight
         if not self._starting:
@@ -84,6 +93,8 @@ class Grouped(Generic[Item, Done]):
         try:
             return await waiting.outcome
         finally:
+            # Also where nobody has come to do it: what has given up takes no room.
+            self._waiting.pop(waiting, None)
             del self._asked[waiting]
             self._weight -= weight
 
@@ -106,15 +117,19 @@ class Grouped(Generic[Item, Done]):
     def _start(self) -> None:
         self._starting = False
         while self._waiting and len(self._running) < self._bounds.abreast:
-            group: list[_Waiting[Item, Done]] = []
-            while self._waiting and len(group) < self._bounds.largest:
-                waiting = self._waiting.popleft()
-                if not waiting.outcome.done():
-                    group.append(waiting)
+            group = self._next()
             if group:
                 task = asyncio.get_running_loop().create_task(self._do(group))
                 self._running.add(task)
                 task.add_done_callback(self._ended)
+
+    def _next(self) -> list[_Waiting[Item, Done]]:
+        """The next group: what has waited longest, and what of its kind came after."""
+        kind = self._kind(next(iter(self._waiting)).item)
+        group = list(islice((one for one in self._waiting if self._kind(one.item) == kind), self._bounds.largest))
+        for waiting in group:
+            del self._waiting[waiting]
+        return [waiting for waiting in group if not waiting.outcome.done()]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

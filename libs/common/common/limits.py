@@ -177,11 +177,6 @@ Call = Sequence[tuple[Limit, str]]
 """What one call counts against: limits, each with the address, key or agent that it counts by."""
 
 
-async def count(database: Database, call: Call) -> list[Count]:
-    """Count one call; see :func:`count_all`."""
-    return (await count_all(database, [call]))[0]
-
-
 async def count_all(database: Database, calls: Sequence[Call]) -> list[list[Count]]:
     """Count calls that came at once; what was found of each limit, in order, for each call in order.
 

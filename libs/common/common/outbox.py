@@ -144,7 +144,7 @@ class Relay:
         What could not be published stays for the next round; a later row may then overtake it, which
         consumers bear because each event carries its aggregate's version.
         """
-        async with self._database.hot() as connection, connection.transaction():
+        async with self._database.hot_transaction() as connection:
             await connection.execute(_RELAY_ALONE)
             waiting = await connection.fetch(_WAITING, _BATCH)
             if not waiting:

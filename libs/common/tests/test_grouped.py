@@ -103,3 +103,42 @@ async def test_a_caller_that_gives_up_holds_up_nobody() -> None:
     assert await two == 2
     with pytest.raises(asyncio.CancelledError):
         await one
+
+
+async def test_items_of_different_kinds_never_share_a_group() -> None:
+    groups: list[list[str]] = []
+
+    async def work(items: Sequence[str]) -> list[str | Exception]:
+        groups.append(list(items))
+        await asyncio.sleep(0.01)
+        return list(items)
+
+    grouped = Grouped(work, USUAL, kind=lambda item: item[0])
+    items = ["a1", "b1", "a2", "b2", "a3", "a4", "a5", "c1"]
+    assert await asyncio.gather(*(grouped(item) for item in items)) == items
+    assert groups == [["a1", "a2", "a3", "a4"], ["b1", "b2"], ["a5"], ["c1"]]
+
+
+@pytest.mark.rule("O4")
+async def test_what_has_given_up_takes_no_room_though_nobody_comes_to_do_it() -> None:
+    held = asyncio.Event()
+    done: list[int] = []
+
+    async def work(items: Sequence[int]) -> list[int | Exception]:
+        done.extend(items)
+        try:
+            await held.wait()
+        except asyncio.CancelledError:
+            await held.wait()  # As a driver does that waits for its server to confirm.
+            raise
+        return list(items)
+
+    grouped = Grouped(work, Bounds(largest=1, abreast=1, room=3, patience=0.05))
+    for number in range(5):
+        outcomes = await asyncio.gather(*(grouped(3 * number + one) for one in range(3)), return_exceptions=True)
+        assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
+    assert done == [0]
+    held.set()
+    await asyncio.sleep(0.01)
+    assert await grouped(99) == 99
+    assert done == [0, 99]

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BaseModel, StringConstraints
@@ -252,13 +253,14 @@ class _Straight(APIRoute):
             await super().handle(scope, receive, send)
             return
         request = Request(scope, receive)
-        answer = await submit(
-            scope["path_params"]["contest_id"],
-            request,
-            await runtime_of(request),
-            credentials(request.headers.get("authorization", "")),
-            idempotency_key_of(request),
-        )
+        runtime = await runtime_of(request)
+        try:
+            idempotency_key = idempotency_key_of(request)
+        except RequestValidationError:
+            runtime.metrics.lineups_refused.labels(InvalidRequest.code).inc()
+            raise
+        key = credentials(request.headers.get("authorization", ""))
+        answer = await submit(scope["path_params"]["contest_id"], request, runtime, key, idempotency_key)
         await answer(scope, receive, send)
 
 
@@ -280,11 +282,11 @@ async def submit(
     try:
         await keep(runtime, request, ("submissions-by-address", "submissions"), key=countable(key))
         body = await read_body(request, MAX_BODY)
-        revision = await intake.submit(runtime, contest_id, key, body, idempotency_key)
+        revision, fresh = await intake.submit(runtime, contest_id, key, body, idempotency_key)
     except Problem as problem:
         runtime.metrics.lineups_refused.labels(problem.problem_code).inc()
         raise
-    runtime.metrics.lineups_accepted.inc()
+    runtime.metrics.lineups_accepted.inc(fresh)
     return Response(to_json(documents.receipt(revision)), 201, headers=_PRIVATE, media_type="application/json")
 
 

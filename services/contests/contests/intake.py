@@ -8,6 +8,7 @@ that tell of it. What is not sound is judged at length afterwards, when nothing 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from common import events as ev
@@ -45,6 +46,13 @@ class Submission:
     sound: tuple[Judge, Lineup] | None = None
 
 
+class Taken(NamedTuple):
+    """An accepted revision; not ``fresh`` where its idempotency key had made it before."""
+
+    revision: Revision
+    fresh: bool
+
+
 class _UnknownKey(Exception):
     """No agent is known here by this key; its events may be under way."""
 
@@ -56,9 +64,7 @@ class _Doubtful(Exception):
     judge: Judge
 
 
-async def submit(
-    runtime: Runtime, contest_id: str, key: str, body: bytes, idempotency_key: str | None = None
-) -> Revision:
+async def submit(runtime: Runtime, contest_id: str, key: str, body: bytes, idempotency_key: str | None = None) -> Taken:
     """Accept a lineup as the agent's next revision, or give back the one that the idempotency key made.
 
     Durable once it returns. Raises ``Unauthorized``, ``ContestUnknown``, ``LineupInvalid``, ``ContestLocked``,
@@ -92,10 +98,12 @@ def is_pressed(runtime: Runtime) -> bool:
     return _group(runtime).busy
 
 
-def _group(runtime: Runtime) -> Grouped[Submission, Revision]:
-    group: Grouped[Submission, Revision] | None = runtime.state.get("intake")
+def _group(runtime: Runtime) -> Grouped[Submission, Taken]:
+    group: Grouped[Submission, Taken] | None = runtime.state.get("intake")
     if group is None:
-        group = runtime.state["intake"] = Grouped(_Intake(runtime).take, _BOUNDS)
+        group = runtime.state["intake"] = Grouped(
+            _Intake(runtime).take, _BOUNDS, kind=lambda submission: submission.contest
+        )
     return group
 
 
@@ -103,22 +111,12 @@ class _Intake:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    async def take(self, submissions: Sequence[Submission]) -> list[Revision | Exception]:
-        """The outcome of each submission, in order. Nearly always all are for one contest."""
-        outcomes: dict[int, Revision | Exception] = {}
-        by_contest: dict[str, list[int]] = {}
-        for place, submission in enumerate(submissions):
-            by_contest.setdefault(submission.contest, []).append(place)
-        for contest_id, places in by_contest.items():
-            taken = await self._take(contest_id, [submissions[place] for place in places])
-            outcomes |= zip(places, taken, strict=True)
-        return [outcomes[place] for place in range(len(submissions))]
-
-    async def _take(self, contest_id: str, submissions: Sequence[Submission]) -> list[Revision | Exception]:
+    async def take(self, submissions: Sequence[Submission]) -> list[Taken | Exception]:
+        """The outcome of each of some submissions to one contest, in order."""
+        runtime, contest_id = self._runtime, submissions[0].contest
         keys = [submission.key_hash for submission in submissions]
         retried = [s.idempotency_key for s in submissions if s.idempotency_key is not None]
-        runtime = self._runtime
-        async with runtime.database.hot() as connection, connection.transaction():
+        async with runtime.database.hot_transaction() as connection:
             rush = Rush(connection)
             turn = await rush.turn(commands.wellformed(contest_id), keys, retried, runtime.clock)
             try:
@@ -144,18 +142,21 @@ class _Intake:
             public = await commands.public_contest(store, contest_id)
             return public, await commands.judge_of(self._runtime, store, contest_id, public.version)
 
-    async def _first_answer(self, replayed: "_Replayed") -> Revision | Exception:
-        async with self._runtime.database.transaction() as connection:
-            before = await Store(connection).revision(replayed.lineup_id, replayed.revision)
+    async def _first_answer(self, replayed: "_Replayed") -> Taken | Exception:
+        try:
+            async with self._runtime.database.transaction() as connection:
+                before = await Store(connection).revision(replayed.lineup_id, replayed.revision)
+        except Exception as error:  # The group is durable by now: what befalls one of it is its own.
+            return error
         if replayed.lineup is None:
             # It was sound by the pool of its time, which a game may have left since.
-            return before if _says(replayed.body, before.body) else _Doubtful(replayed.judge)
+            return Taken(before, False) if _says(replayed.body, before.body) else _Doubtful(replayed.judge)
         if before.body != canonical(replayed.lineup.body)[0]:
             return IdempotencyKeyReused(
                 f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
                 "Send a new key with each new lineup."
             )
-        return before
+        return Taken(before, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class _Group:
     accepted: list[Revision] = field(default_factory=list)
     submitted: list[Recorded] = field(default_factory=list)
 
-    def take(self, submission: Submission) -> Revision | _Replayed | Exception:
+    def take(self, submission: Submission) -> Taken | _Replayed | Exception:
         submitter = self.turn.submitters.get(submission.key_hash)
         if submitter is None:
             return _UnknownKey()
@@ -200,7 +201,7 @@ class _Group:
             commands.may_state_its_model(agent)
         except ModelReserved as refusal:
             return refusal
-        return self._accept(submission, submitter, lineup)
+        return Taken(self._accept(submission, submitter, lineup), True)
 
     def _sound(self, submission: Submission) -> Lineup | None:
         if submission.sound and submission.sound[0] is self.judge:

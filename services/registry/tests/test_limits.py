@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from common.limits import EMBEDDED_FACTOR, USUAL, Limit, address_of, count, limits_of
+from common.limits import EMBEDDED_FACTOR, USUAL, Limit, address_of, count_all, limits_of
 from common.settings import Settings
 from common.topology import SERVICES
 from embedded.caddy import Caddy
@@ -149,7 +149,7 @@ async def test_a_limit_lets_its_rate_through_and_no_more(start: Start) -> None:
     async with start("registry") as registry:
         started, admitted = time.monotonic(), 0
         while time.monotonic() - started < 2:
-            (found,) = await count(registry.runtime.database, [(rate, "somebody")])
+            ((found,),) = await count_all(registry.runtime.database, [[(rate, "somebody")]])
             admitted += found.admitted
             assert found.admitted or (found.remaining == 0 and found.seconds == 1)
         passed = time.monotonic() - started
