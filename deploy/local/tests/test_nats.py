@@ -25,6 +25,7 @@ from embedded.errors import PortTaken
 from embedded.nats import ADMIN, Nats
 
 SUBMITTED = ev.LineupSubmitted.subject()
+DEAD_SUBMITTED = topology.dead_letter("CONTESTS_PRIVATE", SUBMITTED)
 
 
 @pytest.fixture(scope="module")
@@ -149,10 +150,10 @@ async def test_registry_answers_the_question_of_contests_and_writes_to_no_inbox_
 
 async def test_a_service_dead_letters_what_it_reads_and_nothing_else(server: Nats) -> None:
     async with user(server, "boards") as (client, refused):
-        await client.publish(f"dead.{ev.WeekSettled.subject()}", b"{}")
+        await client.publish(topology.dead_letter("SETTLEMENT", ev.WeekSettled.subject()), b"{}")
         await settled(client)
         assert refused == []
-        await client.publish(f"dead.{SUBMITTED}", b"{}")
+        await client.publish(DEAD_SUBMITTED, b"{}")
         await settled(client)
         assert refused
 
@@ -163,7 +164,7 @@ async def test_no_service_reads_the_dead_letters_where_words_before_the_lock_may
     server: Nats, service: str
 ) -> None:
     async with user(server, "moderation") as (client, _):
-        await client.publish(f"dead.{SUBMITTED}", b'{"words": "secret"}')
+        await client.publish(DEAD_SUBMITTED, b'{"words": "secret"}')
         await settled(client)
     async with user(server, service) as (client, refused):
         await client.subscribe("dead.>")
@@ -173,7 +174,7 @@ async def test_no_service_reads_the_dead_letters_where_words_before_the_lock_may
         for stream in (topology.DEAD_LETTERS, topology.DEAD_PRIVATE):
             for reads in (
                 js.get_msg(stream, 1),
-                js.get_msg(stream, subject=f"dead.{SUBMITTED}", direct=True),
+                js.get_msg(stream, subject=DEAD_SUBMITTED, direct=True),
                 js.stream_info(stream),
                 js.add_consumer(stream, ConsumerConfig(durable_name=service)),
             ):
@@ -181,16 +182,25 @@ async def test_no_service_reads_the_dead_letters_where_words_before_the_lock_may
                     await reads
 
 
+async def test_a_dead_letter_of_a_type_that_nobody_knows_any_more_is_kept_too(server: Nats) -> None:
+    async with user(server, "moderation") as (client, _):
+        js = client.jetstream()
+        for stream, kept_in in (("CONTESTS", topology.DEAD_LETTERS), ("CONTESTS_PRIVATE", topology.DEAD_PRIVATE)):
+            kept = await js.publish(topology.dead_letter(stream, "lineup.forgotten.v9"), b"{}")
+            assert kept.stream == kept_in
+
+
 @pytest.mark.rule("C8")
 async def test_the_number_of_a_dead_letter_does_not_count_those_of_submissions(server: Nats) -> None:
     async def bury(service: str, subject: str) -> int:
         async with user(server, service) as (client, _):
-            return (await client.jetstream().publish(f"dead.{subject}", b"{}")).seq
+            return (await client.jetstream().publish(subject, b"{}")).seq
 
-    first = await bury("boards", ev.WeekSettled.subject())
+    settled_week = topology.dead_letter("SETTLEMENT", ev.WeekSettled.subject())
+    first = await bury("boards", settled_week)
     for _ in range(3):
-        await bury("moderation", SUBMITTED)
-    assert await bury("boards", ev.WeekSettled.subject()) == first + 1
+        await bury("moderation", DEAD_SUBMITTED)
+    assert await bury("boards", settled_week) == first + 1
 
 
 @pytest.mark.rule("C8")

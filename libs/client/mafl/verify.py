@@ -7,11 +7,10 @@ byte by byte: what MAFL publishes in canonical JSON must be canonical JSON.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,7 +18,17 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 
 from common import commitment
 from common.canonical import canonical_json, sha256_hex
-from common.commitment import HASH_BYTES, PICKS, Tree, is_included, is_signed, key_id, leaf_hash, pointers
+from common.commitment import (
+    HASH_BYTES,
+    PICKS,
+    Tree,
+    is_included,
+    is_signed,
+    key_id,
+    leaf_hash,
+    pointers,
+    root_statement,
+)
 
 COMMITMENT, LEAVES, OPENINGS, KEYS = "commitment.json", "leaves.bin", "openings.jsonl", "keys.json"
 MISMATCHED = "mismatched.jsonl"
@@ -335,16 +344,6 @@ class _Keys:
         return True
 
 
-def _root_statement(made: Commitment) -> bytes:
-    return commitment.root_statement(
-        contest=made.contest,
-        locked_at=made.locked_at,
-        entries=made.entries,
-        leaves=made.leaves,
-        root=made.root,
-    )
-
-
 # --- a contest's folder ---------------------------------------------------------------------------
 
 
@@ -362,7 +361,9 @@ class _Contest:
             made = _canonical(_read(self.folder / COMMITMENT, file, self.report), Commitment, file, self.report)
         except _Broken:
             return
-        self.keys.check(_root_statement(made), made.signature, made.key_id, made.locked_at, file, "the root")
+        self.keys.check(
+            root_statement(made.model_dump()), made.signature, made.key_id, made.locked_at, file, "the root"
+        )
         opened: list[tuple[int, LeafData]] = []
         try:
             hashes = self._leaves(made)
@@ -390,22 +391,14 @@ class _Contest:
         path, name = self.folder / STAMP, self.name + STAMP
         if not path.exists():
             return None
-        from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
+        from common.stamps import StampWrong, stamped_at
 
         try:
-            response = decode_timestamp_response(path.read_bytes())
-            imprint, at = response.tst_info.message_imprint.message, response.tst_info.gen_time
-            if response.status != 0 or imprint != hashlib.sha256(_root_statement(made)).digest():
-                self.report.fail("stamp-wrong", name, "it is no stamp of this root")
-                return None
-            if self.stamp_roots:
-                verifier = VerifierBuilder(roots=list(self.stamp_roots)).build()
-                verifier.verify_message(response, _root_statement(made))
-        except (ValueError, VerificationError) as error:
-            self.report.fail("stamp-wrong", name, f"it is no stamp of a given authority: {error}")
+            at = stamped_at(path.read_bytes(), root_statement(made.model_dump()), self.stamp_roots)
+        except StampWrong as error:
+            self.report.fail("stamp-wrong", name, f"it is no stamp of this root: {error}")
             return None
-        said = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-        return {"at": said.isoformat().replace("+00:00", "Z"), "checked": bool(self.stamp_roots)}
+        return {"at": at.isoformat().replace("+00:00", "Z"), "checked": bool(self.stamp_roots)}
 
     def _leaves(self, made: Commitment) -> bytes:
         name = self.name + LEAVES
@@ -524,7 +517,9 @@ class _Agent:
             return None
         made = proof.commitment
         before = len(self.report.failures)
-        self.keys.check(_root_statement(made), made.signature, made.key_id, made.locked_at, name, "the root")
+        self.keys.check(
+            root_statement(made.model_dump()), made.signature, made.key_id, made.locked_at, name, "the root"
+        )
         for leaf in proof.leaves:
             hashed = leaf_hash(canonical_json(leaf.data.model_dump()))
             path = [bytes.fromhex(step) for step in leaf.path]

@@ -340,7 +340,7 @@ class Consumer:
         logger.error("event moved to the dead letters", subject=message.subject, why=why[:1000])
         try:
             await self._bus.js.publish(
-                f"dead.{message.subject}",
+                topology.dead_letter(metadata.stream, message.subject),
                 message.data,
                 headers={
                     "Nats-Msg-Id": f"dead:{metadata.stream}:{metadata.sequence.stream}:{self.durable.service}",

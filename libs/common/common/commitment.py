@@ -220,10 +220,9 @@ def receipt_statement(receipt: str) -> bytes:
     return f'{{"kind":"{RECEIPT_KIND}","receipt":{json_string(receipt)}}}'.encode()
 
 
-def root_statement(*, contest: str, locked_at: str, entries: int, leaves: int, root: str) -> bytes:
-    """What the signature of a contest's root is over, in canonical JSON."""
-    statement = {"contest": contest, "entries": entries, "leaves": leaves, "locked_at": locked_at, "root": root}
-    return canonical_json(statement | {"kind": ROOT_KIND})
+def root_statement(published: Mapping[str, Any]) -> bytes:
+    """What the signature of a contest's root is over, in canonical JSON: what is published, less who signed and how."""
+    return canonical_json({name: said for name, said in published.items() if name not in ("key_id", "signature")})
 
 
 def keys_statement(keys: Sequence[Mapping[str, Any]]) -> bytes:

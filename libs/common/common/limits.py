@@ -69,6 +69,7 @@ USUAL: tuple[Limit, ...] = (
     Limit("checks", "key", 120, 60, "POST /api/v1/contests/{contest}/lineups/check"),
     Limit("checks-by-address", "address", 1_200, 60, "the same, all agents of one address together", silent=True),
     Limit("pool-reads", "address", 240, 60, "GET /api/v1/contests/{contest}/pool"),
+    Limit("leaf-reads", "address", 60, 60, "GET /api/v1/contests/{contest}/commitment/leaves"),
 )
 """Every limit that there is; an IPv6 address counts with the whole /64 that it is of."""
 

@@ -119,7 +119,7 @@ async def bury_exhausted(client: Client, js: JetStreamContext) -> int:
             with contextlib.suppress(NotFoundError):
                 message = await js.get_msg(stream, sequence)
                 await js.publish(
-                    f"dead.{message.subject}",
+                    topology.dead_letter(stream, str(message.subject)),
                     message.data or b"",
                     headers={
                         "Nats-Msg-Id": f"dead:{stream}:{sequence}:{consumer}",

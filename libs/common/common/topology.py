@@ -51,9 +51,14 @@ def _subjects(stream: str) -> tuple[str, ...]:
     return tuple(sorted(event.subject() for event in ev.EVENTS if event.stream == stream))
 
 
+def dead_letter(stream: str, subject: str) -> str:
+    """The subject under which a message of a stream is kept that nobody could take, also of a type unknown by now."""
+    return f"dead.{stream}.{subject}"
+
+
 def _dead(*, private: bool) -> tuple[str, ...]:
-    there = (event for event in ev.EVENTS if (event.stream in PRIVATE_STREAMS) == private)
-    return tuple(sorted(f"dead.{event.subject()}" for event in there))
+    streams = {event.stream for event in ev.EVENTS if (event.stream in PRIVATE_STREAMS) == private}
+    return tuple(sorted(dead_letter(stream, ">") for stream in streams))
 
 
 STREAMS: tuple[Stream, ...] = (
@@ -110,7 +115,7 @@ class Permissions:
 def permissions(service: str) -> Permissions:
     """The least that a service needs: its own events, its own durables, its own replies."""
     publish = [event.subject() for event in ev.EVENTS if event.owner == service]
-    publish += [f"dead.{subject}" for durable in durables_of(service) for subject in durable.subjects]
+    publish += [dead_letter(durable.stream, ">") for durable in durables_of(service)]
     for durable in durables_of(service):
         publish += [
             f"$JS.API.CONSUMER.MSG.NEXT.{durable.stream}.{service}",

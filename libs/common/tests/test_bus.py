@@ -56,7 +56,7 @@ async def test_one_bad_event_does_not_hold_up_its_batch(probe: Probe, run: Run) 
             await service.publish(locked(f"2017-W0{week}"))
         await service.settle()
         assert await applied(service) == [f"2017-W0{week}" for week in (1, 2, 4, 5, 6)]
-        assert await service.dead_letters() == [("dead.contest.locked.v1", "Poison: this week cannot be")]
+        assert await service.dead_letters() == [("dead.CONTESTS.contest.locked.v1", "Poison: this week cannot be")]
 
 
 @pytest.mark.rule("O4")
@@ -78,7 +78,7 @@ async def test_what_cannot_be_read_is_a_dead_letter_at_once(run: Run, nats_serve
         await service.publish(locked("2017-W01"))
         await service.settle()
         assert await applied(service) == ["2017-W01"]
-        assert [subject for subject, _ in await service.dead_letters()] == ["dead.contest.locked.v1"] * 6
+        assert [subject for subject, _ in await service.dead_letters()] == ["dead.CONTESTS.contest.locked.v1"] * 6
 
 
 async def test_more_events_than_a_batch_arrive_in_order(run: Run, nats_server: Nats) -> None:
@@ -195,7 +195,7 @@ async def test_an_event_that_kills_its_consumer_each_time_is_a_dead_letter(nats_
             await reader.fetch(1, timeout=0.3)
         assert await bury_exhausted(client, js) == 1
         letter = await js.get_msg(topology.DEAD_LETTERS, 1)
-        assert (letter.subject, letter.data) == ("dead.contest.locked.v1", b"deadly")
+        assert (letter.subject, letter.data) == ("dead.CONTESTS.contest.locked.v1", b"deadly")
 
 
 async def test_provisioning_corrects_what_drifted_and_then_changes_nothing(nats_server: Nats) -> None:

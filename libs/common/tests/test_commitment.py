@@ -279,9 +279,8 @@ def test_signatures_are_those_of_rfc_8032() -> None:
 def test_a_signature_is_of_one_statement_and_one_key() -> None:
     signer, other = Signer.generate(), Signer.generate()
     receipt = commitment.receipt_statement("ab" * 32)
-    root = commitment.root_statement(
-        contest="2017-W04", locked_at="2017-10-01T17:00:00Z", entries=2, leaves=40, root="ab" * 32
-    )
+    said = {"contest": "2017-W04", "locked_at": "2017-10-01T17:00:00Z", "entries": 2, "leaves": 40, "root": "ab" * 32}
+    root = commitment.root_statement({"kind": "mafl-root-1", **said, "key_id": signer.key_id, "signature": "cd" * 64})
     assert receipt == rfc8785.dumps({"kind": "mafl-receipt-1", "receipt": "ab" * 32})
     assert json.loads(root) == {
         "kind": "mafl-root-1",

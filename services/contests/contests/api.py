@@ -110,6 +110,11 @@ async def _whole(runtime: Runtime, store: Store, contest: Contest) -> JSONRespon
     return JSONResponse(documents.whole(contest, judge.ruleset, judge.games, now), headers=_REVALIDATED)
 
 
+def _kept(runtime: Runtime) -> dict[str, str]:
+    """How long a reader may keep what never changes. A replay may be played anew at the same address."""
+    return _REVALIDATED if runtime.clock.replay else _FOR_EVER
+
+
 def _names(if_none_match: str, etag: str) -> bool:
     known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
     return etag in known or "*" in known
@@ -158,11 +163,12 @@ async def pool(
 async def commitment(contest_id: str, connection: Connection, runtime: RuntimeOf) -> Response:
     """What a contest committed to at its lock: the signed root over its final revisions."""
     made = await commands.commitment(runtime, Store(connection), contest_id)
-    return Response(canonical_json(commitments.document(made)), media_type="application/json", headers=_FOR_EVER)
+    return Response(canonical_json(commitments.document(made)), media_type="application/json", headers=_kept(runtime))
 
 
 @router.get(
     "/api/v1/contests/{contest_id}/commitment/leaves",
+    dependencies=[limited("leaf-reads")],
     response_class=Response,
     responses={
         200: {
@@ -170,7 +176,7 @@ async def commitment(contest_id: str, connection: Connection, runtime: RuntimeOf
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         },
         304: {"description": "The tag in `If-None-Match` still names the leaves"},
-        **refusals(*_COMMITTED),
+        **refusals(*_COMMITTED, RateLimited),
     },
 )
 async def leaves(
@@ -179,7 +185,7 @@ async def leaves(
     """The hashes of all leaves, opened or not, so that anybody can make the root of them and count them."""
     store = Store(connection)
     made = await commands.commitment(runtime, store, contest_id)
-    headers = {**_FOR_EVER, "ETag": f'"{made.root.hex()}"'}
+    headers = {**_kept(runtime), "ETag": f'"{made.root.hex()}"'}
     if _names(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     tree = await commands.tree_of(runtime, store, contest_id)
@@ -204,7 +210,7 @@ async def stamp(contest_id: str, connection: Connection, runtime: RuntimeOf) -> 
     response = await store.stamp(contest_id)
     if response is None:
         raise StampMissing(f"The root of {contest_id} has no stamp, or none yet; its signature holds without.")
-    return Response(response, media_type="application/timestamp-reply", headers=_FOR_EVER)
+    return Response(response, media_type="application/timestamp-reply", headers=_kept(runtime))
 
 
 @router.get("/api/v1/keys", response_model=answers.Keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from common import commitment
@@ -42,23 +43,21 @@ def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tupl
     ordered = sorted(finals, key=lambda final: str(final.agent_id))
     hashes = b"".join(leaf_hash(leaf) for final in ordered for leaf in leaves_of(final))
     tree = Tree(hashes)
-    statement = commitment.root_statement(
-        contest=contest.contest,
-        locked_at=instant(contest.locks_at),
-        entries=len(finals),
-        leaves=tree.size,
-        root=tree.root.hex(),
-    )
-    made = Commitment(
+    unsigned = Commitment(
         contest=contest.contest,
         locked_at=contest.locks_at,
         entries=len(finals),
         size=tree.size,
         root=tree.root,
-        signature=signer.sign(statement),
+        signature=b"",
         key_id=signer.key_id,
     )
-    return made, hashes
+    return replace(unsigned, signature=signer.sign(statement_of(unsigned))), hashes
+
+
+def statement_of(made: Commitment) -> bytes:
+    """What is signed, and stamped."""
+    return commitment.root_statement(document(made))
 
 
 def document(made: Commitment) -> dict[str, Any]:

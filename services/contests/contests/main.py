@@ -12,23 +12,23 @@ from contests.commands import KEYRING, keep_the_lock, take_change, take_key
 from contests.consumers import HANDLERS
 from contests.intake import is_pressed
 from contests.settings import SigningSettings
-from contests.stamps import STAMP_URL, stamp_roots
+from contests.stamps import STAMPING, stamp_roots
 
 
 def app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     limits_of(settings)  # A wrong one stops the start, not the first call.
     signing = SigningSettings()
-    keyring = signing.keyring(settings)
+    keyring, stamping = signing.keyring(settings), signing.stamping()
     return create_app(
         Service(
             name="contests",
             package="contests",
             routers=(api.rush, api.router, api.operator, audit.routes("contests")),
             handlers=HANDLERS,
-            tasks=(keep_the_lock, *((stamp_roots,) if signing.stamp_url else ()), forget_old_counts),
+            tasks=(keep_the_lock, *((stamp_roots,) if stamping else ()), forget_old_counts),
             rpc={AGENT_CHANGED_NOW: take_change, KEY_CHANGED_NOW: take_key},
-            state={KEYRING: keyring, STAMP_URL: str(signing.stamp_url)},
+            state={KEYRING: keyring, STAMPING: stamping},
             pressed=is_pressed,
             hot=api.rush.routes,
             # A small table would be read whole, and so take longer the more agents have entered (C8).

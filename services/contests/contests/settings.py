@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from cryptography.x509 import Certificate, load_pem_x509_certificates
+from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field, FilePath, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from common import commitment
@@ -61,6 +63,14 @@ def _key(public_key: bytes, retired_at: datetime | None) -> dict[str, str | None
     }
 
 
+@dataclass(frozen=True)
+class Stamping:
+    """The authority that stamps roots: its address, and the certificates that its own hangs by."""
+
+    url: str
+    roots: tuple[Certificate, ...]
+
+
 class SigningSettings(BaseSettings):
     """The keys of receipts and roots. Raises ``pydantic.ValidationError`` naming each variable that is wrong."""
 
@@ -77,6 +87,24 @@ class SigningSettings(BaseSettings):
     stamp_url: AnyHttpUrl | None = Field(
         None, description="address of an RFC 3161 authority that stamps each root; none: roots are not stamped"
     )
+    stamp_roots: FilePath | None = Field(
+        None, description="PEM file of the certificates that the authority's own hangs by; needed with stamp_url"
+    )
+
+    def stamping(self) -> Stamping | None:
+        """The authority that stamps roots, if any. Raises ``ValueError`` where its certificates are missing."""
+        if self.stamp_url is None:
+            return None
+        if self.stamp_roots is None:
+            raise ValueError(
+                "MAFL_STAMP_ROOTS is missing: what the authority of MAFL_STAMP_URL answers is kept for ever, so its "
+                "signature is checked first. Give a PEM file of the root certificates that the authority publishes"
+            )
+        try:
+            roots = load_pem_x509_certificates(self.stamp_roots.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"MAFL_STAMP_ROOTS: {self.stamp_roots} holds no certificates in PEM ({error})") from None
+        return Stamping(str(self.stamp_url), tuple(roots))
 
     def keyring(self, settings: Settings) -> Keyring:
         """The keys of a stack. Raises ``ValueError`` where a production stack has none, or one is no key."""

@@ -71,11 +71,12 @@ async def test_known_agents_play_on_while_the_registry_is_down(start: Start) -> 
 
 
 @pytest.mark.rule("A11")
-async def test_submissions_checks_and_pool_reads_have_limits(start: Start) -> None:
+async def test_submissions_checks_and_reads_of_pools_and_leaves_have_limits(start: Start) -> None:
     async with start("contests", clock="replay") as contests, start("registry") as registry:
         await week_four_is_open(contests)
         contests.runtime.settings.limits.update(
             {"submissions": "2/3600", "checks": "3/3600", "submissions-by-address": "5/3600", "pool-reads": "2/3600"}
+            | {"leaf-reads": "1/3600"}
         )
         one, two, three = [await registered(registry, contests, name) for name in ("One", "Two", "Three")]
 
@@ -94,3 +95,5 @@ async def test_submissions_checks_and_pool_reads_have_limits(start: Start) -> No
         assert [pool.status_code for pool in pools] == [200, 200, 429]
         assert pools[0].headers["ratelimit-policy"] == '"pool-reads";q=2;w=3600'
         assert pools[2].headers["ratelimit"].startswith('"pool-reads";r=0;t=')
+        leaves = [await contests.client.get(f"/api/v1/contests/{W04}/commitment/leaves") for _ in range(2)]
+        assert [answer.status_code for answer in leaves] == [409, 429]
