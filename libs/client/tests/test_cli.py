@@ -224,7 +224,7 @@ def test_an_import_tried_for_a_person_says_why_each_row_is_not_offered(mafl: Maf
     for part in (
         "2020-W04 locks 2020-10-05T23:05:00Z, by draftkings-classic-1",
         "1 rows offered (1 players), 1 unmatched, 1 refused",
-        "differs g: listed kickoff 2020-10-04T17:00:00Z, by the schedule 2020-10-05T23:05:00Z",
+        "differs g: listed kickoff 2020-10-04T17:00:00Z, 2020-10-05T23:05:00Z counts",
         "line 4 Cy Thurd; nearest: Cy Third (QB, SEA, 00-3)",
         "refused 1: the price 0 is not above zero line 3 Al [b]Other",
     ):

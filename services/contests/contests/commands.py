@@ -363,7 +363,16 @@ async def open_contest(runtime: Runtime, store: Store, contest_id: str) -> Conte
     now = await runtime.clock.now(store.connection)
     if contest.state == "cancelled":
         raise _cancelled(contest)
-    if contest.state == "locked" or now >= contest.locks_at:
+    if contest.state == "draft" and now >= contest.locks_at:
+        at = instant(contest.locks_at)
+        raise ContestLocked(
+            f"{contest_id} is a draft and would have locked at {at}; it is {instant(now)}. Where its games are played "
+            "later, import the week anew with the schedule (--schedule), or give each its kickoff (`mafl contest "
+            "move-game`).",
+            contest=contest_id,
+            locks_at=at,
+        )
+    if contest.is_locked(now):
         raise _locked(contest)
     if contest.state == "open":
         return contest
@@ -439,14 +448,17 @@ async def follow_schedule(runtime: Runtime, store: Store, told: Schedule, *, dry
     """
     seasons = set(told.seasons)
     of_season = [contest for contest in await store.contests(drafts=True) if contest.season in seasons]
-    for contest in of_season:
-        if contest.state in ("draft", "open"):
-            await store.hold(contest.contest)
+    if not dry_run:  # What is changed is held; who only asks keeps nobody waiting.
+        for contest in of_season:
+            if contest.state in ("draft", "open"):
+                await store.hold(contest.contest)
     now = await runtime.clock.now(store.connection)
     followed: list[dict[str, Any]] = []
     untouched: list[dict[str, str]] = []
-    for name in [contest.contest for contest in of_season]:
-        contest = await _any_contest(store, name)
+    for listed in of_season:
+        name, contest = listed.contest, listed
+        if listed.state in ("draft", "open"):  # Others were not held: one called off may have become a draft since.
+            contest = await _any_contest(store, name)
         if contest.state not in ("draft", "open") or contest.is_locked(now):
             state = "locked" if contest.is_locked(now) else contest.state
             untouched.append({"contest": name, "state": state})

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from common.service import Runtime
 from common.tables import Malformed
 from contests import commands, imports, rulesets
 from contests.changes import Breaks, Changes, Terms, breaks, compare
-from contests.domain import Day, Ruleset, lock_instant, staying, sunday_of
+from contests.domain import Coverage, Day, Ruleset, lock_instant, staying, sunday_of
 from contests.imports import players
 from contests.imports.players import Directory, Known
 from contests.problems import ContestExists, NothingToPlay, RulesetUnknown
@@ -100,30 +101,34 @@ async def import_weeks(runtime: Runtime, store: Store, file: imports.Import, wan
     A contest that was not open becomes a draft: ``created``, ``replaced`` (an earlier draft) or ``unchanged``. One that
     is open is ``changed``, and the event that opened it told again, while no lineup has come in, or by force. No lineup
     is touched by it. Raises ``NothingToPlay``, and ``ContestExists`` where a contest may not be changed; a dry run says
-    ``refused`` of it.
+    ``refused`` of either, with the reason among the week's notes or in what would break. The weeks of the file become
+    what their contests have: games that have left are in none.
     """
     done = Imported()
     for week in sorted(file.weeks, key=lambda week: week.contest):
-        if not week.contest:
-            reasons = (note.reason for note in (*week.unmatched, *week.refused))
-            why = " ".join(file.notes) or f"No row of the list has a game that tells its week: {next(reasons, '')}."
-            raise NothingToPlay(f"{why} Nothing was imported.")
-        if week.locks_at is None or not week.players:
-            raise NothingToPlay(f"{week.contest} has no covered game with a priced player; nothing was imported.")
+        if not week.contest or week.locks_at is None or not week.players:
+            _nothing(week, _why_nothing(file, week), wanted, done)
+            continue
         rules = rulesets.load(wanted.ruleset or week.ruleset)
-        await store.hold(week.contest)
+        if not wanted.dry_run:  # What is changed is held; who only asks keeps nobody waiting.
+            await store.hold(week.contest)
         before = await store.contest(week.contest)
-        games = _as_decided(await store.games(week.contest), week.games, scheduled=file.scheduled)
+        sunday = sunday_of([game.kickoff for game in (*week.games, *week.outside)])
+        if before is not None and not file.scheduled:
+            sunday = before.sunday
+        games = _decide(week, await store.games(week.contest), Coverage(wanted.days, sunday), scheduled=file.scheduled)
         if not staying(games):
-            raise NothingToPlay(f"Every game of {week.contest} has left it; nothing was imported.")
-        after = Terms(rules, games, week.players, lock_instant(games), file.source)
+            _nothing(week, f"Every game of {week.contest} has left it.", wanted, done)
+            continue
+        week.locks_at = lock_instant(games)
+        after = Terms(rules, games, week.players, week.locks_at, file.source)
         if before is None:
             done.outcomes[week.contest] = "created"
         else:
             await _compare(runtime, store, before, after, wanted, done)
         if wanted.dry_run or done.outcomes[week.contest] == "unchanged":
             continue
-        await _write(store, before, after, week, wanted)
+        await _write(store, before, after, week, wanted, sunday)
         if before is not None:
             await _record(store, before, after, done)
     written = {contest: outcome for contest, outcome in done.outcomes.items() if outcome != "unchanged"}
@@ -136,18 +141,60 @@ async def import_weeks(runtime: Runtime, store: Store, file: imports.Import, wan
     return done
 
 
-def _as_decided(before: Sequence[Game], after: Sequence[Game], *, scheduled: bool) -> tuple[Game, ...]:
-    """A file's games, those that have left the contest as they were: a list that came out earlier brings none back.
+def _why_nothing(file: imports.Import, week: imports.Week) -> str:
+    """Why a week of a file makes no contest."""
+    if week.contest:
+        return f"{week.contest} has no covered game with a priced player."
+    reasons = (note.reason for note in (*week.unmatched, *week.refused))
+    return " ".join(file.notes) or f"No row of the list has a game that tells its week: {next(reasons, '')}."
 
-    Where a schedule came with the file (``scheduled``) it says of moved games when they are; what an operator
-    cancelled stays so.
+
+def _nothing(week: imports.Week, why: str, wanted: Wanted, done: Imported) -> None:
+    """Note in a dry run that a week would make no contest. Raises ``NothingToPlay`` where it is meant."""
+    if not wanted.dry_run:
+        raise NothingToPlay(f"{why} Nothing was imported.")
+    week.notes.append(f"{why} An import would be refused.")
+    if week.contest:
+        done.outcomes[week.contest] = "refused"
+
+
+def _decide(week: imports.Week, before: Sequence[Game], coverage: Coverage, *, scheduled: bool) -> tuple[Game, ...]:
+    """The games that a contest has after an import: those of the file, as far as nothing has been decided since.
+
+    A list may be older than what an operator or the schedule has done to the games ``before``, so it moves none of
+    them and brings none back. Where a schedule came with the file (``scheduled``), its kickoffs count, and a game that
+    was moved out comes back where it has another kickoff; what was cancelled stays so. A game that has left is kept
+    also where the file has it no more, for the next list that has it. The week is told of all this.
     """
-    left = {
-        game.game_id: game
-        for game in before
-        if game.status == "cancelled" or (game.status == "moved" and not scheduled)
-    }
-    return tuple(left.get(game.game_id, game) for game in after)
+    by_id = {game.game_id: game for game in before}
+    by_teams = {frozenset((game.away, game.home)): game for game in before}  # Two teams meet once a week.
+    games: list[Game] = []
+    kept: set[str] = set()
+    for listed in week.games:
+        was = by_id.get(listed.game_id) or by_teams.get(frozenset((listed.away, listed.home)))
+        if was is None:
+            games.append(listed)
+            continue
+        kept.add(was.game_id)
+        stays = was.status == "cancelled" or (
+            was.status == "moved" and (not scheduled or listed.kickoff == was.kickoff)
+        )
+        if stays:
+            games.append(listed.model_copy(update={"kickoff": was.kickoff, "status": was.status}))
+        elif scheduled:
+            games.append(listed)
+        else:
+            if listed.kickoff != was.kickoff:
+                week.differs(listed, was.kickoff)
+            games.append(coverage.moved(listed, was.kickoff))
+    games += [game for game in before if game.status != "scheduled" and game.game_id not in kept]
+    week.games = staying(games)
+    week.notes += [
+        f"{game.game_id} has left {week.contest} ({game.status}); its players cannot be picked."
+        for game in games
+        if game.status != "scheduled"
+    ]
+    return tuple(games)
 
 
 async def _compare(
@@ -189,7 +236,9 @@ async def _compare(
         )
 
 
-async def _write(store: Store, before: Contest | None, after: Terms, week: imports.Week, wanted: Wanted) -> None:
+async def _write(
+    store: Store, before: Contest | None, after: Terms, week: imports.Week, wanted: Wanted, sunday: date
+) -> None:
     contest = Contest(
         contest=week.contest,
         season=week.season,
@@ -198,7 +247,7 @@ async def _write(store: Store, before: Contest | None, after: Terms, week: impor
         version=0,
         price_source=after.price_source,
         days=wanted.days,
-        sunday=sunday_of([game.kickoff for game in (*week.games, *week.outside)]),
+        sunday=sunday,
         opened_at=None,
         locks_at=after.locks_at,
         locked_at=None,

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 import pytest
 
 from common import events as ev
+from contests.store import Store
 from testkit.fixtures import Start, Started
 
 from .helpers import SLOTS, join, ok, pool_file, row
@@ -78,9 +80,7 @@ async def test_a_form_that_is_no_import_is_refused(start: Start) -> None:
 W04 = "2026-W04"
 
 
-def pool(
-    *, prices: dict[str, int] | None = None, without: tuple[str, ...] = (), kickoff: str = "2026-10-04T13:00:00-04:00"
-) -> bytes:
+def pool(*, prices: dict[str, int] | None = None, without: tuple[str, ...] = ()) -> bytes:
     """A pool of one game with players named after position and number; ``prices`` replace those of 5,000."""
     rows = []
     for position, many in (("QB", 2), ("RB", 4), ("WR", 5), ("TE", 2), ("DST", 1)):
@@ -88,9 +88,7 @@ def pool(
             player_id = f"{position}-{number}"
             if player_id not in without:
                 price = (prices or {}).get(player_id, 5000)
-                rows.append(
-                    row(name=f"No {player_id}", player_id=player_id, position=position, salary=price, kickoff=kickoff)
-                )
+                rows.append(row(name=f"No {player_id}", player_id=player_id, position=position, salary=price))
     return pool_file(*rows)
 
 
@@ -115,10 +113,10 @@ async def is_open(service: Started, content: bytes) -> None:
 async def test_an_import_again_says_what_differs_before_and_after(start: Start) -> None:
     async with start("contests", clock="replay") as service:
         await send(service, pool(without=("WR-4",)))
-        later = "2026-10-04T16:25:00-04:00"
-        changed = pool(prices={"QB-0": 5500}, without=("TE-1",), kickoff=later)
-        dry = await send(service, changed, dry_run=True)
-        report = await send(service, changed)
+        later = schedule("2026_04_BUF_NE,2026,4,BUF,NE,2026-10-04T16:25:00-04:00,Home")
+        changed = pool(prices={"QB-0": 5500}, without=("TE-1",))
+        dry = await send(service, changed, dry_run=True, schedule=later)
+        report = await send(service, changed, schedule=later)
         assert dry == report | {"dry_run": True}
         assert (report["outcomes"], report["breaks"]) == ({W04: "replaced"}, {})
         changes = report["changes"][W04]
@@ -142,8 +140,8 @@ async def test_an_open_contest_without_lineups_takes_a_new_pool_and_tells_of_it(
         (one,) = await join(service, 1)
         sound = await one.submit(lineup(), W04, call="/check")
         assert sound.status_code == 200, sound.text
-        later = "2026-10-04T16:25:00-04:00"
-        report = await send(service, pool(prices={"QB-0": 11_000}, kickoff=later))
+        later = schedule("2026_04_BUF_NE,2026,4,BUF,NE,2026-10-04T16:25:00-04:00,Home")
+        report = await send(service, pool(prices={"QB-0": 11_000}), schedule=later)
         assert (report["outcomes"], report["breaks"][W04]["lineups"]) == ({W04: "changed"}, 0)
         # The judge of the old pool is gone: the same body costs too much now.
         refused = await one.submit(lineup(), W04)
@@ -200,7 +198,8 @@ async def test_a_contest_with_lineups_changes_by_force_alone_and_no_lineup_is_to
 async def test_no_force_changes_a_locked_contest_or_locks_one_in_the_past(start: Start) -> None:
     async with start("contests", clock="replay") as service:
         await is_open(service, pool())
-        past = await send(service, pool(kickoff="2026-09-28T20:15:00-04:00"), force=True, expect=409)
+        gone = schedule("2026_04_BUF_NE,2026,4,BUF,NE,2026-09-28T20:15:00-04:00,Home")
+        past = await send(service, pool(), schedule=gone, force=True, expect=409)
         assert "would have locked at 2026-09-29T00:15:00Z" in past["detail"]
         await service.move_clock(datetime(2026, 10, 4, 17, tzinfo=UTC))
         refused = await send(service, pool(prices={"QB-0": 6000}), force=True, expect=409)
@@ -237,20 +236,150 @@ async def test_later_lists_are_matched_to_the_players_that_earlier_imports_taugh
         assert (await send(service, old, dry_run=True))["matched"] == {"the list's own id": 1}
 
 
+# --- what has been decided of games since ---------------------------------------------------------
+
+X = "2026_04_SEA_LA"
+
+
+def other(kickoff: str = "2026-10-04T12:00:00-04:00", **cells: Any) -> bytes:
+    """A row of a second game, which locks the week an hour earlier than that of :func:`pool`."""
+    cells = {"game_id": X, "team": "SEA", "opponent": "LA", "kickoff": kickoff, **cells}
+    return row(player_id="00-9", name="Jo Doe", **cells).encode()
+
+
+async def decide(service: Started, what: str, **wanted: Any) -> None:
+    await ok(await service.operator.post(f"/operator/api/v1/contests/{W04}/{what}", json=wanted))
+
+
+async def games(service: Started) -> dict[str, tuple[str, str]]:
+    """The games of the contest by id: kickoff and status."""
+    shown = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
+    return {game["game_id"]: (game["kickoff"], game["status"]) for game in shown["games"]}
+
+
 @pytest.mark.rule("C1", "C2", "C11")
 async def test_a_list_that_came_out_earlier_brings_no_game_back(start: Start) -> None:
-    other = {"game_id": "2026_04_SEA_LA", "team": "SEA", "opponent": "LA", "kickoff": "2026-10-04T12:00:00-04:00"}
     async with start("contests", clock="replay") as service:
-        await is_open(service, pool() + row(player_id="00-9", name="Jo Doe", **other).encode())
-        url = f"/operator/api/v1/contests/{W04}"
-        drop = {"game_id": "2026_04_SEA_LA", "status": "cancelled"}
-        await ok(await service.operator.post(f"{url}/drop-game", json=drop))
-        again = pool(prices={"QB-0": 5500}) + row(player_id="00-9", name="Jo Doe", **other).encode()
-        report = await send(service, again)
+        await is_open(service, pool() + other())
+        await decide(service, "drop-game", game_id=X, status="cancelled")
+        report = await send(service, pool(prices={"QB-0": 5500}) + other())
         assert (report["outcomes"], report["changes"][W04]["games"]) == ({W04: "changed"}, [])
-        shown = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
-        assert {game["game_id"]: game["status"] for game in shown["games"]} == {
-            "2026_04_BUF_NE": "scheduled",
-            "2026_04_SEA_LA": "cancelled",
+        assert f"{X} has left {W04} (cancelled)" in " ".join(report["notes"])
+        assert [game["game_id"] for game in report["games"]] == ["2026_04_BUF_NE"]
+        stands = {
+            "2026_04_BUF_NE": ("2026-10-04T17:00:00Z", "scheduled"),
+            X: ("2026-10-04T16:00:00Z", "cancelled"),
         }
-        assert shown["locks_at"] == "2026-10-04T17:00:00Z"
+        assert await games(service) == stands
+        # A newer list has no row of it; the older one once more must find what was decided.
+        report = await send(service, pool(prices={"QB-0": 5600}))
+        assert (report["changes"][W04]["games"], await games(service)) == ([], stands)
+        await send(service, pool(prices={"QB-0": 5500}) + other())
+        assert await games(service) == stands
+        # Nor does a list that gives the game another id, nor a schedule.
+        await send(service, pool(prices={"QB-0": 5700}) + other(game_id="rams"))
+        assert (await games(service))["rams"] == stands[X]
+        league = ["2026_04_BUF_NE,2026,4,BUF,NE,2026-10-04T13:00:00-04:00,Home"]
+        league += [f"{X},2026,4,LA,SEA,2026-10-04T20:20:00-04:00,Home"]
+        await send(service, pool(prices={"QB-0": 5800}) + other(), schedule=schedule(*league))
+        assert await games(service) == stands
+
+
+@pytest.mark.rule("C2", "C7", "C11")
+@pytest.mark.parametrize("state", ["draft", "open"])
+async def test_a_list_moves_no_kickoff_that_the_contest_has_and_its_word_is_told(start: Start, state: str) -> None:
+    async with start("contests", clock="replay") as service:
+        await service.move_clock(datetime(2026, 10, 1, 12, tzinfo=UTC))
+        await send(service, pool() + other())
+        if state == "open":
+            await decide(service, "open")
+        # The league moves a game to half past nine, and the contest follows: it locks then.
+        await decide(service, "reschedule", game_id=X, kickoff="2026-10-04T09:30:00-04:00")
+        for again in (
+            pool(prices={"QB-0": 5500}) + other(),
+            pool(prices={"QB-0": 5600}) + other("2026-10-04T16:25:00-04:00"),
+        ):
+            dry = await send(service, again, dry_run=True)
+            report = await send(service, again)
+            assert dry == report | {"dry_run": True}
+            assert (report["changes"][W04]["games"], report["locks_at"]) == ([], "2026-10-04T13:30:00Z")
+            assert "locks_at" not in report["changes"][W04]["terms"]
+            (difference,) = report["differences"]
+            assert difference == {
+                "game_id": X,
+                "what": "kickoff",
+                "listed": "2026-10-04T16:00:00Z" if again.count(b"T12:00") else "2026-10-04T20:25:00Z",
+                "scheduled": "2026-10-04T13:30:00Z",
+                "rows": 1,
+            }
+        if state == "draft":
+            await decide(service, "open")
+        assert (await games(service))[X] == ("2026-10-04T13:30:00Z", "scheduled")
+        await service.move_clock(datetime(2026, 10, 4, 13, 30, tzinfo=UTC))
+        (locked,) = await service.published(ev.ContestLocked)
+        assert locked.locked_at == datetime(2026, 10, 4, 13, 30, tzinfo=UTC)
+
+
+@pytest.mark.rule("C2", "C11")
+async def test_a_schedule_brings_a_postponed_game_back_only_with_a_new_kickoff(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool() + other())
+        await decide(service, "drop-game", game_id=X, status="moved")
+        stays = "2026_04_BUF_NE,2026,4,BUF,NE,2026-10-04T13:00:00-04:00,Home"
+        old = schedule(stays, f"{X},2026,4,LA,SEA,2026-10-04T12:00:00-04:00,Home")
+        report = await send(service, pool(prices={"QB-0": 5500}) + other(), schedule=old)
+        assert (report["outcomes"], report["changes"][W04]["games"]) == ({W04: "changed"}, [])
+        assert (await games(service))[X] == ("2026-10-04T16:00:00Z", "moved")
+        new = schedule(stays, f"{X},2026,4,LA,SEA,2026-10-05T20:15:00-04:00,Home")
+        await send(service, pool(prices={"QB-0": 5500}) + other(), schedule=new)
+        assert (await games(service))[X] == ("2026-10-06T00:15:00Z", "scheduled")
+
+
+@pytest.mark.rule("C1", "C11")
+async def test_other_days_leave_out_a_game_that_was_moved_to_a_day_they_have_not(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool() + other())
+        await decide(service, "reschedule", game_id=X, kickoff="2026-10-05T20:15:00-04:00")
+        await send(service, pool(prices={"QB-0": 5500}) + other(), days="Sunday")
+        assert (await games(service))[X] == ("2026-10-06T00:15:00Z", "moved")
+
+
+@pytest.mark.rule("C7", "C11")
+async def test_a_dry_run_waits_for_nobody_and_nobody_for_it(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        async with service.runtime.database.transaction() as connection:
+            await Store(connection).hold(W04)  # As whoever changes the contest; a submission shares the lock.
+            with anyio.fail_after(10):
+                report = await send(service, pool(prices={"QB-0": 5500}), dry_run=True)
+        assert report["outcomes"] == {W04: "changed"}
+
+
+@pytest.mark.rule("C11")
+async def test_a_dry_run_of_what_makes_no_contest_reports_and_says_that_an_import_fails(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        showdown = dk_file(dk(roster="CPT"), dk(roster="FLEX", number=2))
+        unpriced = dk_file(dk(price="0"))
+        for content, contest in ((showdown, None), (lines(FD_HEADER, fd()), None), (unpriced, "2020-W04")):
+            report = await send(service, content, dry_run=True)
+            assert (report["contest"], report["offered"]) == (contest, 0)
+            assert report["outcomes"] == ({contest: "refused"} if contest else {})
+            refused = await send(service, content, expect=422)
+            assert refused["code"] == "nothing-to-play"
+            assert refused["detail"].removesuffix(" Nothing was imported.") in " ".join(report["notes"])
+
+
+@pytest.mark.rule("C2", "C7")
+async def test_a_draft_whose_instant_has_passed_says_that_it_never_locked_and_what_helps(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await send(service, pool())
+        await service.move_clock(datetime(2026, 10, 4, 17, tzinfo=UTC))
+        answer = await service.operator.post(f"/operator/api/v1/contests/{W04}/open")
+        assert (answer.status_code, answer.json()["code"]) == (409, "contest-locked")
+        said = answer.json()["detail"]
+        assert said.startswith(f"{W04} is a draft and would have locked at 2026-10-04T17:00:00Z; it is 2026-10-04T17")
+        assert "import the week anew" in said
+        # And so it is: with the schedule that has the game later, the draft opens.
+        later = schedule("2026_04_BUF_NE,2026,4,BUF,NE,2026-10-04T16:25:00-04:00,Home")
+        await send(service, pool(), schedule=later)
+        await decide(service, "open")

@@ -4,9 +4,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import anyio
 import pytest
+from sqlalchemy import text
 
 from common import events as ev
+from contests import imports
+from contests.store import Store
 from testkit.fixtures import Start, Started
 
 from .helpers import LOCK, OPENED, data, ok, week_four
@@ -31,6 +35,10 @@ def file(change: dict[str, dict[str, str]] | None = None, *, without: tuple[str,
         if game.game_id not in without:
             lines.append(",".join(cells.values()))
     return "\n".join(lines).encode()
+
+
+def week_five() -> tuple[ev.Game, ...]:
+    return imports.read(data("pool_2017_dk.csv.gz"), 2017, 5).weeks[0].games
 
 
 async def drafts(service: Started, *weeks: int) -> None:
@@ -167,6 +175,52 @@ async def test_a_file_that_is_no_schedule_changes_nothing(start: Start, content:
         assert answer.status_code == 422
         assert answer.json()["code"] == ("file-malformed" if content else "invalid-request")
         assert not content or answer.json()["detail"].endswith("Nothing was changed.")
+
+
+@pytest.mark.rule("C7")
+async def test_a_dry_run_of_a_schedule_waits_for_nobody_and_nobody_for_it(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await drafts(service, 4, 5)
+        moved = file({GAMES[0].game_id: {"kickoff": "2017-10-01T16:25:00-04:00"}})
+        async with service.runtime.database.transaction() as connection:
+            await Store(connection).hold("2017-W04")
+            with anyio.fail_after(10):
+                said = await follow(service, moved, dry_run=True)
+        assert [len(contest["games"]) for contest in said["contests"]] == [1, 0]
+
+
+@pytest.mark.rule("C7")
+async def test_a_schedule_changes_no_contest_that_came_while_it_waited(start: Start) -> None:
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    async with start("contests", clock="replay") as service:
+        await drafts(service, 4, 5)
+        await ok(await service.operator.post(f"{ROOT}/2017-W05/cancel", json={"reason": "No."}))
+        games = [game for game in week_five() if game.kickoff.weekday() == 6]
+        rows = [f"{g.game_id},2017,5,{g.away},{g.home},{(g.kickoff + timedelta(minutes=5)).isoformat()}" for g in games]
+        content = file() + "\n".join(["", *rows]).encode()
+        answers: list[dict[str, Any]] = []
+
+        async def follows() -> None:
+            answers.append(await follow(service, content))
+
+        async with anyio.create_task_group() as group, service.runtime.database.transaction() as connection:
+            await Store(connection).hold("2017-W04")
+            group.start_soon(follows)
+            with anyio.fail_after(20):
+                while not (await connection.execute(waiting)).scalar_one():  # noqa: ASYNC110  (told by none)
+                    await anyio.sleep(0.01)
+            # Called off when the schedule was read, and no longer when its turn comes.
+            params = {"season": 2017, "week": 5}
+            pool = data("pool_2017_dk.csv.gz")
+            await ok(await service.operator.post(f"{ROOT}/import", content=pool, params=params))
+        (done,) = answers
+        assert done["untouched"] == [{"contest": "2017-W05", "state": "cancelled"}]
+        async with service.runtime.database.transaction() as connection:
+            store = Store(connection)
+            contest, there = await store.contest("2017-W05"), await store.games("2017-W05")
+        assert contest is not None
+        assert (contest.state, contest.version) == ("draft", 0)
+        assert {game.game_id: game.kickoff for game in there} == {game.game_id: game.kickoff for game in week_five()}
 
 
 async def test_a_schedule_of_other_seasons_speaks_of_no_contest(start: Start) -> None:

@@ -46,7 +46,7 @@ def _show_week(console: Console, week: Mapping[str, Any], outcome: str | None, *
     for row in week["differences"]:
         console.print(
             f"  [yellow]differs[/] {row['game_id']}: listed {row['what']} {escape(row['listed'])}, "
-            f"by the schedule {escape(row['scheduled'])}",
+            f"{escape(row['scheduled'])} counts",
             soft_wrap=True,
         )
     for kind in ("unmatched", "refused"):

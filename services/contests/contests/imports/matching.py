@@ -294,6 +294,7 @@ def _play(week: Week, rows: Sequence[Listed], of: WeekOf, rules: Ruleset, source
     by_line = finder.of(rows)
     week.differences += sorted(finder.differences, key=lambda d: (d.game_id, d.what, d.listed))
     games = {game.game_id: game for game in by_line.values() if isinstance(game, Game)}
+    week.rows_of.update(game.game_id for game in by_line.values() if isinstance(game, Game))
     ordered = sorted(games.values(), key=lambda game: (game.kickoff, game.game_id))
     week.games = tuple(game for game in ordered if weekday(game.kickoff) in sources.days)
     week.outside = tuple(game for game in ordered if weekday(game.kickoff) not in sources.days)

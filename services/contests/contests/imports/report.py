@@ -30,7 +30,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A game of which the list says other than the schedule, which counts. ``listed`` is a time or the list's words."""
+    """A game of which the list says other than the schedule, or than the contest that is there: what that says counts.
+
+    ``listed`` is a time or the list's words, ``scheduled`` the kickoff that counts; ``rows`` of the list say so.
+    """
 
     game_id: str
     what: str
@@ -88,6 +91,13 @@ class Week:
     certain: set[str] = field(default_factory=set)
     """Ids of players of whom it is certain who they are, team defences apart."""
     notes: list[str] = field(default_factory=list)
+    rows_of: Counter[str] = field(default_factory=Counter)
+    """How many rows of the list are of each game, by its id."""
+
+    def differs(self, game: Game, kickoff: datetime) -> None:
+        """Note that the contest has another kickoff of a game than the list, and that it counts."""
+        rows = self.rows_of[game.game_id]
+        self.differences.append(Difference(game.game_id, "kickoff", instant(game.kickoff), instant(kickoff), rows))
 
     def known(self) -> list[Known]:
         """What the week teaches a directory: the players of whom it is certain who they are."""
