@@ -57,17 +57,22 @@ def test_each_service_has_the_same_files(service: Path) -> None:
         assert (service / name).exists(), f"{service.name} lacks {name}"
 
 
+_QUERIES = (".execute", ".executemany", ".scalar", ".scalars", ".fetch", ".fetchrow", ".fetchval", ".fetchmany")
+"""How SQLAlchemy and the two drivers are asked."""
+
+
 def test_all_queries_are_in_the_store() -> None:
     for path, tree in modules(*SERVICES):
         if path.name == "store.py" or "migrations" in path.parts:
             continue
-        wrong = {name for name in imported(tree) if name.startswith("sqlalchemy")} - {
+        drivers = ("sqlalchemy", "asyncpg", "psycopg")
+        wrong = {name for name in imported(tree) if name.split(".")[0] in drivers} - {
             "sqlalchemy.ext.asyncio",
             "sqlalchemy.ext.asyncio.AsyncConnection",
         }
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}: queries belong in store.py"
         for name, call in calls(tree):
-            assert not name.endswith((".execute", ".scalar", ".scalars")), (
+            assert not name.endswith(_QUERIES), (
                 f"{path.relative_to(ROOT)}:{call.lineno} queries; that belongs in store.py"
             )
 

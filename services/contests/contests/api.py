@@ -21,7 +21,7 @@ from common.requests import idempotency_key as idempotency_key_of
 from common.service import Connection, Runtime, RuntimeOf, operator_only, runtime_of
 from contests import answers, commands, commitments, documents, guide, importing, intake, rulesets
 from contests.answers import ANY_REFUSAL, refusals
-from contests.domain import COVERED, MAX_BODY, Day, lineup_adapter
+from contests.domain import COVERED, MAX_BODY, Agent, Contest, Day, lineup_adapter
 from contests.problems import (
     ClockBackwards,
     ClockNotReplay,
@@ -43,7 +43,7 @@ from contests.problems import (
     RulesetUnknown,
     StampMissing,
 )
-from contests.store import Agent, Contest, Store
+from contests.store import Store
 
 router = APIRouter(responses=ANY_REFUSAL)
 operator = APIRouter(

@@ -24,9 +24,13 @@ from common.topology import AGENT_BY_KEY
 from contests import commitments, schedule
 from contests.domain import (
     RESERVED_MODELS,
+    Agent,
+    Commitment,
+    Contest,
     Judge,
     Lineup,
     LineupRefused,
+    Revision,
     is_reserved,
     lock_instant,
     staying,
@@ -52,7 +56,7 @@ from contests.problems import (
     NotYet,
 )
 from contests.settings import Keyring
-from contests.store import Agent, Commitment, Contest, Revision, Store
+from contests.store import Store
 
 T = TypeVar("T")
 

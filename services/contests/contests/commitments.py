@@ -10,7 +10,7 @@ from typing import Any
 from common import commitment
 from common.canonical import canonical_json, instant
 from common.commitment import HASH_BYTES, PICKS, Entry, Signer, Tree, json_string, leaf_hash, picks_value, pointers
-from contests.store import Commitment, Contest, Revision
+from contests.domain import Commitment, Contest, Revision
 
 
 def leaves_of(final: Revision) -> list[bytes]:

@@ -4,7 +4,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
 from common.inbox import Handlers
-from contests.store import Agent, Store
+from contests.domain import Agent
+from contests.store import Store
 
 HANDLERS = Handlers()
 

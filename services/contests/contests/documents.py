@@ -12,8 +12,7 @@ from typing import Any
 from common.canonical import instant
 from common.commitment import salts_by_pointer
 from common.events import Game, PoolPlayer
-from contests.domain import Ruleset
-from contests.store import Contest, Revision
+from contests.domain import Contest, Revision, Ruleset
 
 POOL_COLUMNS = ("player_id", "name", "positions", "team", "opponent", "home_away", "game_id", "kickoff", "price")
 

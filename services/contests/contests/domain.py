@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -20,7 +21,7 @@ from pydantic.types import PositiveInt
 from typing_extensions import TypedDict
 
 from common.commitment import json_number, json_string
-from common.events import Game, PoolPlayer, Scoring, Slot
+from common.events import Game, Marks, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
 Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -163,6 +164,110 @@ def is_reserved(model: str) -> bool:
     """Whether a model's label is kept for reference agents, however it is spelt."""
     first, slash, _ = model.partition("/")
     return bool(slash) and first.strip().casefold() == RESERVED_MODELS
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A contest as stored. ``state`` is draft, open, locked or cancelled; ``version`` counts its changes.
+
+    ``days`` are the weekdays it covers, US Eastern, ``sunday`` the one of its week. Once it is open, each version has
+    an event of its own; ``pool`` counts those that brought a pool. ``cancelled_because`` is what the operator said.
+    """
+
+    contest: str
+    season: int
+    week: int
+    state: str
+    version: int
+    price_source: str
+    days: Sequence[Day]
+    sunday: date
+    opened_at: datetime | None
+    locks_at: datetime
+    locked_at: datetime | None
+    entries: int | None
+    cancelled_at: datetime | None = None
+    cancelled_because: str | None = None
+    pool: int = 1
+
+    @property
+    def coverage(self) -> Coverage:
+        """Which kickoffs it covers."""
+        return Coverage(tuple(self.days), self.sunday)
+
+    @property
+    def was_public(self) -> bool:
+        """Whether it is or was open, so that everybody may know of it."""
+        return self.opened_at is not None
+
+    def is_locked(self, now: datetime) -> bool:
+        """Whether it takes no more lineups: from its lock instant on, processed or not."""
+        return self.state == "locked" or (self.state == "open" and now >= self.locks_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as the registry last told of it."""
+
+    agent_id: UUID
+    model: str
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """An accepted revision. ``body`` is the submitted body as canonical JSON; ``projected_score`` in hundredths.
+
+    ``salts`` are those of its leaves in their order, 32 bytes each. ``signature`` and ``key_id`` are of the receipt;
+    none where it was accepted before receipts were signed.
+    """
+
+    lineup_id: UUID
+    revision: int
+    contest: str
+    agent_id: UUID
+    idempotency_key: str | None
+    accepted_at: datetime
+    locks_at: datetime
+    model: str
+    marks: Marks
+    picks: list[dict[str, Any]]
+    total_price: int
+    projected_score: int
+    confidence: float
+    body: str
+    receipt: str
+    salts: bytes
+    signature: bytes | None
+    key_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """What a contest committed to at its lock: ``size`` leaves of ``entries`` final revisions, and the signed root."""
+
+    contest: str
+    locked_at: datetime
+    entries: int
+    size: int
+    root: bytes
+    signature: bytes
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a directory says of a player as of a week. ``position`` is empty where it does not say."""
+
+    player_id: str
+    name: str
+    position: str
+    team: str
+    season: int
+    week: int
 
 
 # --- a lineup and what may be wrong with it -------------------------------------------------------

@@ -16,8 +16,7 @@ from common.limits import Limit
 from common.points import as_points
 from contests import advice
 from contests.documents import POOL_COLUMNS
-from contests.domain import CODES, DAYS, MAX_BODY, Ruleset, staying, weekday
-from contests.store import Contest
+from contests.domain import CODES, DAYS, MAX_BODY, Contest, Ruleset, staying, weekday
 
 _pages = Environment(  # Markdown for agents, of our own data and the pool's; it is not HTML.
     loader=PackageLoader("contests"),

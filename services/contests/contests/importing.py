@@ -16,11 +16,11 @@ from common.service import Runtime
 from common.tables import Malformed
 from contests import commands, imports, rulesets
 from contests.changes import Breaks, Changes, Terms, breaks, compare
-from contests.domain import Coverage, Day, Ruleset, lock_instant, staying, sunday_of
+from contests.domain import Contest, Coverage, Day, Known, Ruleset, lock_instant, staying, sunday_of
 from contests.imports import players
-from contests.imports.players import Directory, Known
+from contests.imports.players import Directory
 from contests.problems import ContestExists, NothingToPlay, RulesetUnknown
-from contests.store import Contest, Store
+from contests.store import Store
 
 Outcome = Literal["created", "replaced", "changed", "unchanged", "refused"]
 

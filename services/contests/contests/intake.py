@@ -20,9 +20,9 @@ from common.outbox import Recorded, recorded_json
 from common.problems import IdempotencyKeyReused
 from common.service import Runtime
 from contests import commands, receipts
-from contests.domain import Judge, Lineup, LineupRefused, canonical
+from contests.domain import Contest, Judge, Lineup, LineupRefused, Revision, canonical
 from contests.problems import ContestUnknown, ModelReserved
-from contests.store import Contest, Revision, Rush, Store, Submitter, Turn
+from contests.store import Rush, Store, Submitter, Turn
 
 _BOUNDS = Bounds(largest=64, abreast=2, room=64 << 20, patience=5)
 """``room`` is in bytes of bodies: some ten thousand usual lineups, or 128 of the longest."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -44,8 +44,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from common.clock import BEFORE_THE_FIRST_MOVE, Clock
 from common.events import Game, Marks, PoolPlayer
 from common.outbox import Recorded, record
-from contests.domain import Coverage, Day, Ruleset
-from contests.imports.players import Known
+from contests.domain import Agent, Commitment, Contest, Known, Revision, Ruleset
 
 METADATA = MetaData()
 
@@ -195,95 +194,6 @@ STAMPS = Table(
 """What an RFC 3161 authority answered of the statement of a root, in DER."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commitment:
-    """What a contest committed to at its lock: ``size`` leaves of ``entries`` final revisions, and the signed root."""
-
-    contest: str
-    locked_at: datetime
-    entries: int
-    size: int
-    root: bytes
-    signature: bytes
-    key_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """A contest as stored. ``state`` is draft, open, locked or cancelled; ``version`` counts its changes.
-
-    ``days`` are the weekdays it covers, US Eastern, ``sunday`` the one of its week. Once it is open, each version has
-    an event of its own; ``pool`` counts those that brought a pool. ``cancelled_because`` is what the operator said.
-    """
-
-    contest: str
-    season: int
-    week: int
-    state: str
-    version: int
-    price_source: str
-    days: Sequence[Day]
-    sunday: date
-    opened_at: datetime | None
-    locks_at: datetime
-    locked_at: datetime | None
-    entries: int | None
-    cancelled_at: datetime | None = None
-    cancelled_because: str | None = None
-    pool: int = 1
-
-    @property
-    def coverage(self) -> Coverage:
-        """Which kickoffs it covers."""
-        return Coverage(tuple(self.days), self.sunday)
-
-    @property
-    def was_public(self) -> bool:
-        """Whether it is or was open, so that everybody may know of it."""
-        return self.opened_at is not None
-
-    def is_locked(self, now: datetime) -> bool:
-        """Whether it takes no more lineups: from its lock instant on, processed or not."""
-        return self.state == "locked" or (self.state == "open" and now >= self.locks_at)
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """An agent as the registry last told of it."""
-
-    agent_id: UUID
-    model: str
-    marks: Marks
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """An accepted revision. ``body`` is the submitted body as canonical JSON; ``projected_score`` in hundredths.
-
-    ``salts`` are those of its leaves in their order, 32 bytes each. ``signature`` and ``key_id`` are of the receipt;
-    none where it was accepted before receipts were signed.
-    """
-
-    lineup_id: UUID
-    revision: int
-    contest: str
-    agent_id: UUID
-    idempotency_key: str | None
-    accepted_at: datetime
-    locks_at: datetime
-    model: str
-    marks: Marks
-    picks: list[dict[str, Any]]
-    total_price: int
-    projected_score: int
-    confidence: float
-    body: str
-    receipt: str
-    salts: bytes
-    signature: bytes | None
-    key_id: str | None
-
-
 @dataclass(slots=True)
 class Submitter:
     """An agent that submits, and what it has so far in the contest: none or ``revisions`` of its one lineup."""
@@ -307,7 +217,7 @@ class Turn:
 
 
 _STANDING = select(*(column for column in CONTESTS.c if column.name != "rules"))
-"""A contest without its rules, which are large and never change once it is open."""
+"""A contest without its rules, which are large and asked for by themselves."""
 
 
 def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from common import events as ev
 from common.canonical import canonical_json
 from contests import intake
-from contests.domain import canonical
-from contests.store import Revision
+from contests.domain import Revision, canonical
 
 from .helpers import cheapest
 

@@ -21,7 +21,8 @@ import pytest
 from sqlalchemy import event, text
 
 from common import events as ev
-from contests.store import Revision, Rush, Store
+from contests.domain import Revision
+from contests.store import Rush, Store
 from testkit.asking import Ask
 from testkit.fixtures import Databases, Start, Started
 

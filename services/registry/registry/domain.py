@@ -72,7 +72,6 @@ _NOT_IN_NAMES = frozenset('/\\?#%<>"`{}|^$=;@')
 """Characters that a web address, a page or a shell would read as something else."""
 
 _MARKS_IN_A_ROW = 2
-_CONTROL = frozenset({"Cc", "Cs", "Co", "Cn"})
 
 
 def _refuse(code: str, detail: str, **limits: int | str) -> PydanticCustomError:

@@ -1,7 +1,7 @@
 """Reading salary files: bytes in, contests and a report out. Nothing is stored here and nothing guessed.
 
 A file is known by its header: DraftKings' ``DKSalaries.csv`` (``draftkings``), FanDuel's players list
-(``fanduel``), a plain CSV (``csv``) or MAFL's own pool (``pool``), each plain or gzip. Games come from the list
+(``fanduel``), a plain CSV (``csv``) or MAFL's own pool (``mafl-pool``), each plain or gzip. Games come from the list
 where it has them and from the schedule (``schedule``) where one is given, which then counts; players from the
 directory (``players``) where there is one, else by the list's own ids. ``matching`` brings them together and
 ``report`` says what became of every row. All of it is described for operators in docs/imports.md.

@@ -13,6 +13,7 @@ from rapidfuzz import fuzz, process
 
 from common import tables
 from common.tables import MOST_FAULTS, Fault, Malformed
+from contests.domain import Known
 from contests.imports import teams
 from contests.imports.listed import POSITIONS, Unreadable, cells_of, whole
 
@@ -64,18 +65,6 @@ def _initialled(name: str) -> str:
         name.strip().replace(".", " ", 1).partition(" ") if _is_short(name) else name.strip().partition(" ")
     )
     return f"{normalised(first)[:1]} {normalised(f'x {rest}')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a directory says of a player as of a week. ``position`` is empty where it does not say."""
-
-    player_id: str
-    name: str
-    position: str
-    team: str
-    season: int
-    week: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from typing import Any
 
 from common.canonical import instant
 from common.events import Game, PoolPlayer
-from contests.domain import weekday
+from contests.domain import Known, weekday
 from contests.imports import teams
-from contests.imports.players import Known
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,6 @@ def _key(text: str) -> str:
 
 _KNOWN = _read()
 
-FRANCHISES = tuple(sorted(set(_KNOWN.values())))
-
 
 def franchise(text: str) -> str | None:
     """The franchise that is meant by an abbreviation, a full name or a nickname; None for any other text.
