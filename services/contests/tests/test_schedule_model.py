@@ -51,6 +51,9 @@ COVERED = {"overseas", "early", "late", "night", "monday"}
 ON_SUNDAY = COVERED - {"monday"}
 FIRST = {"A": "early", "B": "late", "C": "monday"}
 
+LATER = (None, "late", "overseas")
+"""When a list says that its games kick off: as at first, or all of them then."""
+
 GAMES = st.sampled_from(sorted(TEAMS))
 ACTS = st.one_of(
     st.tuples(st.just("reschedule"), GAMES, st.sampled_from(sorted(TIMES))),
@@ -60,6 +63,9 @@ ACTS = st.one_of(
     st.tuples(st.just("submit"), st.integers(0, 1), st.sampled_from(["A" * 9, "B" * 9, "C" * 9])),
     st.tuples(st.just("clock"), st.sampled_from(sorted(TIMES)), st.integers(-1, 1)),
     st.tuples(st.just("lock"), st.none(), st.none()),
+    st.tuples(
+        st.just("import"), st.sampled_from(["ABC", "A", "AB", "BC"]), st.tuples(st.sampled_from(LATER), st.booleans())
+    ),
 )
 RARE = st.tuples(st.just("cancel"), st.none(), st.none())
 STORIES = st.tuples(
@@ -77,6 +83,7 @@ class Model:
     version: int = 0
     locks_at: datetime = field(init=False)
     games: dict[str, tuple[str, str]] = field(default_factory=lambda: {g: (t, "scheduled") for g, t in FIRST.items()})
+    listed: str = "".join(FIRST)
     revisions: dict[int, int] = field(default_factory=dict)
     told: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -96,6 +103,8 @@ class Model:
         """A game changes: what the operator is answered."""
         if self.state in ("locked", "cancelled"):
             return f"contest-{self.state}"
+        if game not in self.games:
+            return "game-unknown"
         if became == self.games[game]:
             return "ok"
         games = self.games | {game: became}
@@ -111,6 +120,27 @@ class Model:
                 self.lock()
         return "ok"
 
+    def drop(self, game: str, status: str) -> str:
+        return self.change(game, (self.games.get(game, ("", ""))[0], status))
+
+    def take_list(self, listed: str, name: str | None, *, force: bool) -> str:
+        """A list of some games comes: it adds games and takes games away, and moves or brings back none there is."""
+        games = {game: was for game, was in self.games.items() if game in listed or was[1] != "scheduled"}
+        games = {game: (name or FIRST[game], "scheduled") for game in listed if game not in games} | games
+        if not any(status == "scheduled" for _, status in games.values()):
+            return "nothing-to-play"
+        if (games, listed) == (self.games, self.listed) and self.state != "cancelled":
+            return "ok"
+        if not any(kind == "contest.opened.v1" for kind, _ in self.told):
+            self.state, self.version = "draft", 0
+        elif self.state != "open" or self.lock_by(games) <= self.now or (self.revisions and not force):
+            return "contest-exists"
+        self.games, self.listed, self.locks_at = games, listed, self.lock_by(games)
+        if self.state == "open":
+            self.version += 1
+            self.told.append(("contest.opened.v1", (self.locks_at, dict(games))))
+        return "ok"
+
     def lock(self) -> None:
         self.state, self.version = "locked", self.version + 1
         self.told.append(("contest.locked.v1", (self.locks_at, len(self.revisions))))
@@ -121,6 +151,8 @@ class Model:
     def restore(self, game: str, name: str | None) -> str:
         if self.state in ("locked", "cancelled"):
             return f"contest-{self.state}"
+        if game not in self.games:
+            return "game-unknown"
         name = name or self.games[game][0]
         return self.change(game, (name, "scheduled")) if name in COVERED else "game-not-covered"
 
@@ -148,7 +180,7 @@ class Model:
             return "contest-unknown"
         if self.state in ("locked", "cancelled"):
             return f"contest-{self.state}"
-        if any(self.games[game][1] != "scheduled" for game in games):
+        if any(game not in self.listed or self.games[game][1] != "scheduled" for game in games):
             return "lineup-invalid"
         self.revisions[agent] = self.revisions.get(agent, 0) + 1
         return "ok"
@@ -176,6 +208,10 @@ class Real:
 
     async def operator(self, what: str, **wanted: Any) -> str:
         answer = await self.service.operator.post(f"{ROOT}/{self.contest}/{what}", json=wanted)
+        return "ok" if answer.is_success else str(answer.json()["code"])
+
+    async def take_list(self, content: bytes, *, force: bool) -> str:
+        answer = await self.service.operator.post(f"{ROOT}/import", content=content, params={"force": force})
         return "ok" if answer.is_success else str(answer.json()["code"])
 
     async def submit(self, agent: int, games: str) -> str:
@@ -233,9 +269,12 @@ class Real:
                 assert data["cancelled_at"] == instant(at)
 
 
-def pool_of(contest: str, season: int, week: int, model: Model) -> tuple[bytes, dict[str, str]]:
+def pool_of(
+    contest: str, season: int, week: int, model: Model, listed: str = "ABC", name: str | None = None
+) -> tuple[bytes, dict[str, str]]:
     rows, ids = [], {}
-    for letter, (away, home) in TEAMS.items():
+    for letter in listed:
+        away, home = TEAMS[letter]
         game_id = f"{season}_{week:02d}_{away}_{home}"
         ids[game_id] = letter
         for position, many in POSITIONS.items():
@@ -249,7 +288,7 @@ def pool_of(contest: str, season: int, week: int, model: Model) -> tuple[bytes, 
                     team=home,
                     opponent=away,
                     game_id=game_id,
-                    kickoff=model.at(FIRST[letter]).isoformat(),
+                    kickoff=model.at(name or FIRST[letter]).isoformat(),
                 )
                 for number in range(1, many + 1)
             ]
@@ -278,8 +317,7 @@ async def play(service: Started, agents: list[Player], number: int, seen: Counte
                 at = model.at(other).isoformat()
                 pair = model.reschedule(one, other), await real.operator(act, game_id=of[one], kickoff=at)
             case "drop-game":
-                dropped = model.change(one, (model.games[one][0], other))
-                pair = dropped, await real.operator(act, game_id=of[one], status=other)
+                pair = model.drop(one, other), await real.operator(act, game_id=of[one], status=other)
             case "restore-game":
                 at = model.at(other).isoformat() if other else None
                 pair = model.restore(one, other), await real.operator(act, game_id=of[one], kickoff=at)
@@ -288,6 +326,10 @@ async def play(service: Started, agents: list[Player], number: int, seen: Counte
             case "clock":
                 to = max(model.at(one) + other * TICK, model.now)
                 pair = model.clock(to), await real.clock(to)
+            case "import":
+                name, force = other
+                listed, _ = pool_of(contest, season, week, model, one, name)
+                pair = model.take_list(one, name, force=force), await real.take_list(listed, force=force)
             case "open":
                 pair = model.open(), await real.operator(act)
             case "lock":
@@ -318,4 +360,4 @@ async def test_a_contest_lives_as_the_rules_say_whatever_is_done_to_it(start: St
         assert {"submit ok", "submit lineup-invalid", "reschedule ok", "drop-game ok", "open ok", "cancel ok"} <= set(
             seen
         )
-        assert "submit contest-locked" in seen
+        assert {"submit contest-locked", "import ok", "import contest-exists"} <= set(seen)
