@@ -211,6 +211,9 @@ def _until_the_lock(newcomer: Newcomer, url: str) -> dict[str, Any]:
     assert newcomer.run("my lineup") == {**second, "body": mine}
     early = newcomer.run("results")
     assert (early["status"], early["code"]) == (409, "contest-not-locked")
+    with pytest.raises(subprocess.CalledProcessError):
+        newcomer.run("keep the proof")
+    assert not (newcomer.directory / "proof" / "proof.json").exists(), "a refusal is kept as no proof"
     assert early["code"] in advice
     return dict(second)
 

@@ -8,6 +8,7 @@ byte by byte: what MAFL publishes in canonical JSON must be canonical JSON.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,6 +34,8 @@ from common.commitment import (
 COMMITMENT, LEAVES, OPENINGS, KEYS = "commitment.json", "leaves.bin", "openings.jsonl", "keys.json"
 MISMATCHED = "mismatched.jsonl"
 PROOF = "proof.json"
+REFUSED = "refused"
+"""Code of a failure: in a file's place stands a refusal."""
 STAMP = "commitment.tsr"
 """What an RFC 3161 authority answered of the root's statement, where the root was stamped."""
 
@@ -243,6 +246,7 @@ def _canonical(content: bytes, shape: type[S], name: str, report: Report, line: 
     except (ValueError, RecursionError) as error:
         report.fail("malformed", name, f"it is no JSON: {error}", line)
         raise _Broken from None
+    _unless_refused(document, name, report)
     if not same:
         report.fail("not-canonical", name, "it is not in canonical JSON (RFC 8785), byte for byte", line)
         raise _Broken
@@ -257,6 +261,16 @@ def _parsed(content: bytes) -> Any:
         return made
 
     return json.loads(content.decode("utf-8"), object_pairs_hook=once)
+
+
+def _unless_refused(document: Any, name: str, report: Report) -> None:
+    """A problem document (RFC 9457) that was saved in a file's place says nothing of what was committed to."""
+    if not isinstance(document, dict) or not {"code", "status", "title"} <= document.keys():
+        return
+    again = f"after {document['locks_at']}" if document.get("locks_at") else "once what it says is done"
+    told = f"{document['status']} {document['code']}: {document.get('detail') or document['title']}"
+    report.fail(REFUSED, name, f"it is a refusal that was saved ({told}); fetch it again {again}")
+    raise _Broken
 
 
 def _shaped(document: Any, shape: type[S], name: str, report: Report, line: int | None = None) -> S:
@@ -364,10 +378,11 @@ class _Contest:
         self.keys.check(
             root_statement(made.model_dump()), made.signature, made.key_id, made.locked_at, file, "the root"
         )
-        opened: list[tuple[int, LeafData]] = []
+        opened: list[tuple[int, LeafData]] | None = None
+        closed: int | None = None
         try:
             hashes = self._leaves(made)
-            opened = self._openings(made, hashes)
+            opened, closed = self._openings(made, hashes)
         except _Broken:
             pass
         self._published_otherwise()
@@ -378,10 +393,11 @@ class _Contest:
                 "root": made.root,
                 "key_id": made.key_id,
                 "entries": made.entries,
-                "entries_opened": sum(data.pointer == PICKS for _, data in opened),
+                # None: not counted, since the leaves or the openings as a whole are wrong.
+                "entries_opened": None if opened is None else sum(data.pointer == PICKS for _, data in opened),
                 "leaves": made.leaves,
-                "opened": len(opened),
-                "never_opened": made.leaves - len(opened),
+                "opened": None if opened is None else len(opened),
+                "never_opened": closed,
                 "stamp": self._stamp(made),
             }
         )
@@ -412,8 +428,8 @@ class _Contest:
             return hashes
         raise _Broken
 
-    def _openings(self, made: Commitment, hashes: bytes) -> list[tuple[int, LeafData]]:
-        """The leaves that are opened, each with its place; one line a leaf, ``null`` where it is not."""
+    def _openings(self, made: Commitment, hashes: bytes) -> tuple[list[tuple[int, LeafData]], int]:
+        """The leaves that are opened rightly, each with its place, and how many lines are ``null``: not opened."""
         name = self.name + OPENINGS
         content = _read(self.folder / OPENINGS, name, self.report)
         lines = content.split(b"\n")
@@ -437,7 +453,7 @@ class _Contest:
                 continue
             opened.append((index, data))
         self._order(made, opened, name)
-        return opened
+        return opened, lines.count(b"null")
 
     def _order(self, made: Commitment, opened: Sequence[tuple[int, LeafData]], name: str) -> None:
         """The leaves of a contest stand by agent, revision and pointer; of each agent there is one revision.
@@ -488,7 +504,14 @@ def _said(line: bytes) -> str:
         data = json.loads(line)
         return f": {data['pointer']!r} of {data['agent']}, revision {data['revision']}"
     except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
+        legible = [pattern.search(line) for pattern in (_POINTER_SAID, _AGENT_SAID)]
+        pointer, agent = (found[1].decode("ascii") if found else "illegible" for found in legible)
+        return f", and is no leaf's data: pointer {pointer}, agent {agent}"
+
+
+# In canonical JSON both stand before what an agent wrote.
+_POINTER_SAID = re.compile(rb'"pointer":("[/0-9a-z_]*")')
+_AGENT_SAID = re.compile(rb'"agent":"([0-9a-f-]{36})"')
 
 
 # --- an agent's folder ----------------------------------------------------------------------------
@@ -555,6 +578,7 @@ class _Agent:
         except (ValueError, RecursionError) as error:
             self.report.fail("malformed", name, f"it is no JSON: {error}")
             raise _Broken from None
+        _unless_refused(document, name, self.report)
         given = _shaped(document, Receipt, name, self.report)
         covered = ("accepted_at", "agent", "body", "contest", "model", "revision", "salts")
         made = sha256_hex(canonical_json({member: document[member] for member in covered}))

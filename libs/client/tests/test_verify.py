@@ -381,6 +381,49 @@ def test_whatever_is_changed_in_a_receipt_or_a_proof_is_found(place: Path, data:
         assert not ok
 
 
+REFUSAL = {
+    "type": "urn:mafl:problem:contest-not-locked",
+    "title": "The contest is not locked yet",
+    "status": 409,
+    "code": "contest-not-locked",
+    "detail": "2017-W04 locks at 2017-10-01T17:00:00Z.",
+    "locks_at": LOCK,
+}
+
+
+@pytest.mark.rule("C10")
+@pytest.mark.parametrize("name", ["proof.json", "receipt.json"])
+def test_a_refusal_that_was_saved_in_a_files_place_is_called_one(
+    place: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = checked({**OWN, name: json.dumps(REFUSAL).encode()}, place)
+    (failure,) = report.failures
+    assert (failure.code, failure.file) == ("refused", name)
+    assert REFUSAL["detail"] in failure.detail
+    assert failure.detail.endswith(f"fetch it again after {LOCK}")
+    assert run(["verify", str(place)]) == 1
+    told = capsys.readouterr().out
+    assert "NOT all of it could be checked" in told
+    assert "NOT as it was committed to" not in told
+
+
+@pytest.mark.rule("C10")
+def test_an_opened_line_that_was_tampered_with_is_named_and_is_not_counted_as_closed(place: Path) -> None:
+    lines = FILES["openings.jsonl"].split(b"\n")
+    at = next(at for at, line in enumerate(lines) if b'"/thesis"' in line)
+    agent = json.loads(lines[at])["agent"]
+    for line, told in (
+        (lines[at].replace(b"Words", b"Wards"), f"'/thesis' of {agent}, revision 1"),
+        (lines[at][:-1], f'is no leaf\'s data: pointer "/thesis", agent {agent}'),
+        (b"\xff", "pointer illegible, agent illegible"),
+    ):
+        content = b"\n".join([*lines[:at], line, *lines[at + 1 :]])
+        report = checked({**FILES, "openings.jsonl": content}, place)
+        assert [(failure.code, failure.line) for failure in report.failures] == [("leaf-wrong", at + 1)]
+        assert told in report.failures[0].detail
+        assert (report.contests[0]["opened"], report.contests[0]["never_opened"]) == (6, 11)
+
+
 @pytest.mark.rule("C10")
 def test_a_receipt_of_something_else_than_what_was_committed_to_is_found(place: Path) -> None:
     assert codes(checked({**OWN, "receipt.json": own(1)["receipt.json"]}, place)) == {"proof-differs"}
@@ -511,7 +554,11 @@ def test_the_command_says_what_is_wrong_and_exits_by_it(place: Path, capsys: pyt
     broken = json.loads(capsys.readouterr().out)
     assert (broken["ok"], [failure["code"] for failure in broken["failures"]]) == (False, ["root-wrong"])
     assert run(["verify", str(place)]) == 1
-    assert "WRONG root-wrong in leaves.bin" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "WRONG root-wrong in leaves.bin" in told
+    assert "what is opened was not checked" in told
+    assert "never opened" not in told
+    assert [broken["contests"][0][name] for name in ("entries_opened", "opened", "never_opened")] == [None] * 3
 
     assert run(["verify", str(place), "--key", "short", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["code"] == "key-malformed"

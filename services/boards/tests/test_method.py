@@ -65,6 +65,9 @@ def test_the_method_has_a_version_and_a_hash_over_its_statement() -> None:
 async def test_the_method_page_prints_vectors_coverage_version_and_hash(start: Start) -> None:
     async with start("boards") as service:
         page = (await service.client.get("/method")).text
+        assert 'id="check"' in page, "the pages of contests link there"
+        for command in ("./run mafl contest download", "./run mafl verify"):
+            assert command in page
     for label, words in VECTORS["first_words"].items():
         assert label in page
         assert all(word in page for word in words)

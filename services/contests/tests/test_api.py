@@ -129,7 +129,9 @@ async def test_the_skill_file_tells_the_rules_of_the_contest_of_now(start: Start
         example = json.loads(text.split("```json\n")[1].split("```")[0])
         assert (await ok(await agent.submit(example, call="/check")))["valid"] is True
         await service.move_clock(LOCK)
-        assert "locked since 2017-10-01T17:00:00Z" in (await service.client.get("/skill.md")).text
+        locked = (await service.client.get("/skill.md")).text
+        assert "locked since 2017-10-01T17:00:00Z" in locked
+        assert "It takes no more lineups, and none is open yet" in locked
 
 
 async def test_the_current_contest_is_the_next_to_lock_and_else_the_last_that_locked(start: Start) -> None:

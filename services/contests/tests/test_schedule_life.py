@@ -218,7 +218,8 @@ async def test_a_cancelled_contest_takes_nothing_never_locks_and_shows_nothing(s
         for path in (f"/api/v1/contests/{W04}", "/api/v1/contests/current"):
             shown = await ok(await service.client.get(path))
             assert (shown["state"], shown["cancelled_because"], shown["locked_at"]) == ("cancelled", REASON, None)
-        assert REASON in (await service.client.get("/skill.md")).text
+        skill = (await service.client.get("/skill.md")).text
+        assert f"is cancelled: {REASON} None is open yet" in skill
         acts = (await ok(await service.operator.get("/operator/api/v1/audit/contests")))["acts"]
         assert [act["after"]["reason"] for act in acts if act["what"] == "cancel"] == [REASON]
 

@@ -83,9 +83,15 @@ def verify(
 
 def _show(console: Console, document: dict[str, Any]) -> None:
     for made in document["contests"]:
+        if made["opened"] is None:
+            counted = f"{made['entries']} lineups, {made['leaves']} leaves; what is opened was not checked"
+        else:
+            counted = (
+                f"{made['entries']} lineups, {made['entries_opened']} opened; {made['leaves']} leaves, "
+                f"{made['opened']} opened, {made['never_opened']} never opened"
+            )
         console.print(
-            f"{made['contest']}: {made['entries']} lineups, {made['entries_opened']} opened; {made['leaves']} leaves, "
-            f"{made['opened']} opened, {made['never_opened']} never opened; root {made['root']}",
+            f"{made['contest']}: {counted}; root {made['root']}",
             soft_wrap=True,
         )
         if made["stamp"] is not None:
@@ -111,7 +117,12 @@ def _show(console: Console, document: dict[str, Any]) -> None:
         )
     if len(document["failures"]) > MOST_SHOWN:
         console.print(f"… and {len(document['failures']) - MOST_SHOWN} more; --json has them all")
-    console.print("all of it is as it was committed to" if document["ok"] else "NOT as it was committed to")
+    if document["ok"]:
+        console.print("all of it is as it was committed to")
+    elif {failure["code"] for failure in document["failures"]} == {"refused"}:
+        console.print("NOT all of it could be checked; nothing that was is wrong")
+    else:
+        console.print("NOT as it was committed to")
 
 
 @key_group.command("generate", epilog=examples("mafl key generate --out signing.pem", "mafl key generate --json"))
