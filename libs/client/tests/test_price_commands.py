@@ -75,15 +75,43 @@ def test_what_happens_in_the_week_or_later_does_not_show(capsys: pytest.CaptureF
         assert (status, document.get("source")) == (0, GOLDEN), said
 
 
-def test_players_whose_position_no_file_tells_are_listed_and_not_guessed(
+def test_a_week_without_a_whole_lineup_is_refused_with_what_to_give(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    document = price(capsys, tmp_path / "priced.csv")
-    assert list(document["positions"]) == ["DST"]
-    assert {out["reason"] for out in document["left_out"]} == {
-        "no source tells his position",
-        "no slot of the roster takes K",
-    }
+    output = tmp_path / "priced.csv"
+    arguments = ["--season", "2017", "--week", "9", "--schedule", POOL, "--output", str(output)]
+    status, document, _ = call(capsys, "contest", "price", *arguments, "--statistics", STATISTICS)
+    assert (status, document["code"], output.exists()) == (1, "bad-input", False)
+    detail = document["detail"]
+    assert detail.startswith("26 players of 13 games fill no lineup for 2017-W09: nobody is left for QB, ")
+    assert "left out because: no source tells his position" in detail
+    assert "Give --players" in detail
+    status, document, _ = call(
+        capsys, "contest", "price", *arguments, "--statistics", STATISTICS.replace("2017", "2020")
+    )
+    assert (status, output.exists()) == (1, False)
+    assert document["detail"].startswith("0 players of 13 games fill no lineup for 2017-W09: ")
+
+
+def test_a_list_without_player_ids_is_back_tested_only_with_a_players_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with gzip.open(POOL, "rt", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["week"] in ("8", "9")]
+    plain = tmp_path / "plain.csv"
+    with plain.open("w", newline="") as out:
+        writer = csv.DictWriter(out, [column for column in rows[0] if column != "player_id"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    plain.write_text(plain.read_text().replace("salary", "price", 1))
+    arguments = [str(plain), "--statistics", STATISTICS]
+    status, document, _ = call(capsys, "contest", "price-backtest", *arguments)
+    assert (status, document["code"]) == (1, "bad-input")
+    assert "players listed for 2017, team defences apart" in document["detail"]
+    assert "needs --players, a file with player_id, name, position and team" in document["detail"]
+    status, document, said = call(capsys, "contest", "price-backtest", *arguments, "--players", POOL)
+    assert status == 0, said
+    assert all(document["seasons"][0]["positions"][position]["spearman"] > 0.7 for position in ("QB", "RB", "WR"))
 
 
 def test_wrong_input_names_the_file_and_what_is_wrong(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -95,7 +123,9 @@ def test_wrong_input_names_the_file_and_what_is_wrong(capsys: pytest.CaptureFixt
         return f"{document['code']} {document['title']} {document['detail']}"
 
     said = failed("--statistics", STATISTICS, "--schedule", STATISTICS)
-    assert f"bad-input {STATISTICS} cannot be used line 1: " in said
+    assert f"bad-input --schedule {STATISTICS} cannot be used line 1: this is no schedule: no column away_team" in said
+    assert "gameday and gametime" in said
+    assert "DraftKings" not in said
     said = failed("--statistics", POOL, "--schedule", POOL, "--ruleset", "no-such")
     assert "no ruleset 'no-such'; known: draftkings-classic-1" in said
     said = failed("--statistics", str(tmp_path / "none.csv"), "--schedule", POOL)

@@ -15,12 +15,14 @@ from common.events import PoolPlayer
 from contests import imports
 from contests.domain import DAYS, Ruleset
 from contests.price_files import franchise, franchised, identity
-from contests.pricing import TERMS, VERSION, Performance, Period, Sighting, price
+from contests.pricing import TERMS, VERSION, Performance, Period, PricingError, Sighting, price
 
 TUNED_ON = 2017
 """The season by which the constants were chosen. Any other is held out."""
 
 FIRST_WEEK = 4
+
+DST = ("DST",)
 
 
 def backtest(
@@ -30,6 +32,7 @@ def backtest(
     ruleset: Ruleset,
     *,
     first_week: int = FIRST_WEEK,
+    players: Sequence[bytes] = (),
 ) -> dict[str, Any]:
     """Price every week of salary files from ``first_week`` on, and compare with the prices they list.
 
@@ -39,11 +42,14 @@ def backtest(
     ``mean_absolute_difference`` and ``mean_difference`` (ours minus theirs). A season's are the means of its weeks'
     correlations, and sums and differences over all its listings.
 
-    Raises ``Malformed`` for a file that cannot be imported, and ``PricingError``.
+    ``players`` are files that tell the ids of players whom a list knows by name alone.
+
+    Raises ``Malformed`` for a file that cannot be imported, and ``PricingError``, also where the statistics know no
+    player of a season's lists: all would be priced as newcomers, which compares nothing.
     """
     by_season: dict[int, list[imports.Week]] = defaultdict(list)
     for content in salaries:
-        for week in imports.read(content, ruleset=ruleset, days=DAYS).weeks:
+        for week in imports.read(content, ruleset=ruleset, days=DAYS, players=players or None).weeks:
             by_season[week.season].append(week)
     return {
         "priced_by": VERSION,
@@ -68,6 +74,13 @@ def _season(
         week.week: {identify(player): player for player in week.players}
         for week in sorted(weeks, key=lambda week: week.week)
     }
+    persons = {player_id for of_week in listed.values() for player_id, one in of_week.items() if one.positions != DST}
+    if persons and persons.isdisjoint(one.player_id for one in performances):
+        raise PricingError(
+            f"the statistics know none of the {len(persons)} players listed for {season}, team defences apart. A list "
+            "without player_id needs --players, a file with player_id, name, position and team; "
+            "a list with them needs --statistics of its season"
+        )
     seen = [
         Sighting(Period(season, week), player_id, player.player_name, player.positions, franchise(player.team))
         for week, players in listed.items()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +16,9 @@ from common.events import Game
 from common.points import as_points
 from common.tables import MOST_FAULTS, Fault, Malformed, read_text, rows
 from contests import imports, stadiums
-from contests.domain import DAYS, EASTERN, contest_id, weekday
+from contests.domain import DAYS, EASTERN, Ruleset, contest_id, weekday
 from contests.imports import COLUMNS, NEUTRAL, listed, schedule, teams
-from contests.pricing import VERSION, Period, PricedWeek, Sighting
+from contests.pricing import VERSION, Period, PricedWeek, PricingError, Sighting, unfilled
 
 ROSTER = ("player_id", "name", "position", "team")
 """The columns that a roster must have. ``season`` and ``week`` date its rows; without them they are of today."""
@@ -28,6 +29,7 @@ STATISTICS = ("season", "week", "player_id", "name", "team")
 WRITTEN = (*COLUMNS, NEUTRAL, "weekday", "priced_by", "games", "rating")
 """The columns of a priced week's file; ``rating`` in points."""
 
+SCHEDULES = f"{schedule.ACCEPTED}; or a list of players that has the week's games, such as a pool"
 
 _DEFENCE = "DST-"
 
@@ -69,10 +71,11 @@ def read_schedule(content: bytes, period: Period) -> Schedule:
     Teams are franchises. Raises ``Malformed`` with every fault's line and column, where the file has no game of that
     week, and where a kickoff is not set yet.
     """
-    _, header = next(rows(read_text(content)), (1, []))
+    line, header = next(rows(read_text(content)), (1, []))
+    header = [column.strip() for column in header]
     games: list[Game] = []
     neutral: set[str] = set()
-    if schedule.MARKS.issubset(column.strip() for column in header):
+    if schedule.MARKS.issubset(header):
         for planned in schedule.read(content).in_week(period):
             if planned.kickoff is None:
                 raise Malformed(
@@ -89,6 +92,10 @@ def read_schedule(content: bytes, period: Period) -> Schedule:
                 )
             )
             neutral |= {planned.game_id} if planned.neutral else set()
+    elif not imports.is_list(header):
+        missing = [column for column in schedule.NEEDED if column not in header]
+        reason = f"this is no schedule: no column {', '.join(missing)}; accepted: {SCHEDULES}"
+        raise Malformed([Fault(line, None, reason)])
     else:
         for week in imports.read(content, *period, days=DAYS).weeks:
             games += [franchised(game) for game in week.games]
@@ -174,6 +181,19 @@ def write(priced: PricedWeek, neutral: Collection[str] = frozenset()) -> bytes:
     return text.getvalue().encode()
 
 
+def require_lineup(priced: PricedWeek, ruleset: Ruleset) -> None:
+    """Raise ``PricingError`` where no lineup can be picked from a priced week, with the reasons and what to give."""
+    if not (empty := unfilled(priced, ruleset)):
+        return
+    reasons = Counter(out.reason for out in priced.left_out).most_common(3)
+    told = "".join(f", {count} left out because: {reason}" for reason, count in reasons)
+    raise PricingError(
+        f"{len(priced.players)} players of {priced.games} games fill no lineup for {contest_id(*priced.period)}: "
+        f"nobody is left for {', '.join(empty)}{told}. Give --players with player_id, name, position and team of who "
+        "plays in this week, or --statistics of the weeks before it that tell positions"
+    )
+
+
 def report(priced: PricedWeek) -> dict[str, Any]:
     """What was priced, as JSON: counts and prices of each position, and whoever was left out with the reason."""
     positions: dict[str, dict[str, Any]] = {}
@@ -189,7 +209,7 @@ def report(priced: PricedWeek) -> dict[str, Any]:
         "priced_by": VERSION,
         "cap": priced.cap,
         "typical_lineup": priced.typical_lineup,
-        "games": len({player.game.game_id for player in priced.players}),
+        "games": priced.games,
         "players": len(priced.players),
         "positions": dict(sorted(positions.items())),
         "idle": priced.idle,

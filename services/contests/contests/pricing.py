@@ -142,12 +142,14 @@ class LeftOut:
 class PricedWeek:
     """A week's prices, dearest first (then by id).
 
+    ``games`` counts the week's games, be there players for them or not.
     ``typical_lineup`` is what a lineup of typical starters costs, rounded: about the cap, less where too few
     have a history. ``idle`` counts the players who were seen, but whose team has no game.
     """
 
     period: Period
     cap: int
+    games: int
     players: tuple[Priced, ...]
     left_out: tuple[LeftOut, ...]
     idle: int
@@ -225,11 +227,32 @@ def price(
     return PricedWeek(
         period=period,
         cap=ruleset.cap,
+        games=len(games),
         players=tuple(players),
         left_out=tuple(sorted(left_out, key=lambda out: out.player_id)),
         idle=idle,
         typical_lineup=_typical_lineup(players, len(game_of), ruleset),
     )
+
+
+def unfilled(priced: PricedWeek, ruleset: Ruleset) -> tuple[str, ...]:
+    """The slots of the roster that stay empty however the priced players are placed, each player in one slot.
+
+    They are as few as can be (augmenting paths); empty where a whole lineup can be picked.
+    """
+    holder: dict[str, int] = {}
+
+    def seated(slot: int, tried: set[str]) -> bool:
+        for player in priced.players:
+            if player.player_id in tried or set(ruleset.roster[slot].positions).isdisjoint(player.positions):
+                continue
+            tried.add(player.player_id)
+            if player.player_id not in holder or seated(holder[player.player_id], tried):
+                holder[player.player_id] = slot
+                return True
+        return False
+
+    return tuple(slot.slot for number, slot in enumerate(ruleset.roster) if not seated(number, set()))
 
 
 # --- what is known ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from common.events import Game
 from common.points import hundredths
 from common.tables import Malformed
 from contests import imports, price_files, pricing, rulesets
+from contests.domain import Slot
 from contests.pricing import Performance, Period, PricedWeek, PricingError, Sighting, price
 
 from .helpers import data
@@ -376,8 +377,11 @@ HEADER = b"game_id,season,week,kickoff,away_team,home_team\n"
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"season,week\n2026,3\n", "line 1: this is no list of players"),
-        (b"", "the file is empty|no list of players|no row"),
+        (
+            b"season,week\n2026,3\n",
+            "line 1: this is no schedule: no column game_id, away_team, home_team; accepted: .*gameday and gametime",
+        ),
+        (b"", "line 1: this is no schedule: no column game_id, season"),
         (HEADER + b"g,2026,3,tomorrow,BUF,NE\n", "line 2, column kickoff: .*'tomorrow' is not an ISO 8601 time"),
         (HEADER + b"g,2026,3,,BUF,NE\n", "column kickoff: g has none yet; prices need the week's games"),
         (HEADER + b"g,2026,4,2026-10-04T13:00:00Z,BUF,NE\n", "no game of 2026-W03"),
@@ -450,3 +454,24 @@ def test_the_report_counts_what_was_priced() -> None:
     assert report["games"] == 13
     assert report["positions"]["DST"]["players"] == 26
     assert report["positions"]["DST"]["without_history"] == 0
+
+
+def test_all_games_of_the_week_count_and_slots_that_nobody_fills_are_named() -> None:
+    defences = [Sighting(Period(2026, 1), f"DST-{team}", team, ("DST",), team) for team in ("BUF", "NE")]
+    backs = [Sighting(Period(2026, 1), f"back-{number}", f"Back {number}", ("RB",), "NE") for number in range(3)]
+    week = price(WEEK, [GAME], [], [*defences, *backs], RULES)
+    assert pricing.unfilled(week, RULES) == ("QB", "WR1", "WR2", "WR3", "TE")
+    assert pricing.unfilled(real(2017, 9), RULES) == ()
+    nobody = price(WEEK, [GAME], [], [], RULES)
+    assert price_files.report(nobody)["games"] == 1
+    with pytest.raises(PricingError, match=r"0 players of 1 games fill no lineup for 2026-W03: .*QB, .*--players"):
+        price_files.require_lineup(nobody, RULES)
+
+
+def test_a_player_of_two_positions_fills_one_slot_and_makes_room_where_he_can() -> None:
+    slots = (Slot(slot="RB", positions=("RB",)), Slot(slot="WR", positions=("WR",)))
+    small = RULES.model_copy(update={"roster": slots})
+    both = Sighting(Period(2026, 1), "a", "A", ("RB", "WR"), "NE")
+    back = Sighting(Period(2026, 1), "b", "B", ("RB",), "NE")
+    assert pricing.unfilled(price(WEEK, [GAME], [], [both, back], small), small) == ()
+    assert pricing.unfilled(price(WEEK, [GAME], [], [both], small), small) == ("WR",)

@@ -78,13 +78,14 @@ def price(
             performances, sightings = _past(statistics, rules)
             unidentified = 0
             for path in players or []:
-                with _file(path):
+                with _file("--players", path):
                     roster = price_files.read_roster(read_file(path), period)
                 sightings += roster.sightings
                 unidentified += roster.unidentified
-            with _file(schedule):
+            with _file("--schedule", schedule):
                 games = price_files.read_schedule(read_file(schedule), period)
             priced = pricing.price(period, games.games, performances, sightings, rules)
+            price_files.require_lineup(priced, rules)
             content = price_files.write(priced, games.neutral)
     try:
         output.write_bytes(content)
@@ -102,6 +103,14 @@ def price(
 def price_backtest(
     salaries: Annotated[list[Path], typer.Argument(help="Real salary files, CSV or gzip, of whole seasons.")],
     statistics: Statistics,
+    players: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--players",
+            help="Whose id is whose: CSV with player_id,name,position,team (a pool file will do); needed where a "
+            "salary file has no player_id; repeatable.",
+        ),
+    ] = None,
     ruleset: RulesetName = DEFAULT_RULESET,
     first_week: Annotated[int, typer.Option(min=1, max=25, help="Weeks before this one are not compared.")] = 4,
     json: Json = False,
@@ -118,7 +127,10 @@ def price_backtest(
         with err().status("pricing every week"):
             performances, appearances = _past(statistics, rules)
             contents = [read_file(path) for path in salaries]
-            document = backtests.backtest(contents, performances, appearances, rules, first_week=first_week)
+            known = [read_file(path) for path in players or []]
+            document = backtests.backtest(
+                contents, performances, appearances, rules, first_week=first_week, players=known
+            )
     emit(document, json, lambda console: _show_backtest(console, document))
 
 
@@ -133,7 +145,7 @@ def _past(files: list[Path], rules: Ruleset) -> tuple[list[Performance], list[Si
     sightings: list[Sighting] = []
     for path in files:
         content = read_file(path)
-        with _file(path):
+        with _file("--statistics", path):
             seen = price_files.read_appearances(content)
             lines = read_statistics(content).lines
         sightings += seen
@@ -148,12 +160,12 @@ def _past(files: list[Path], rules: Ruleset) -> tuple[list[Performance], list[Si
 
 
 @contextmanager
-def _file(path: Path) -> Iterator[None]:
-    """Name the file whose fault it is."""
+def _file(option: str, path: Path) -> Iterator[None]:
+    """Name the file whose fault it is, and the option that gave it."""
     try:
         yield
     except ValueError as error:
-        raise CommandError("bad-input", f"{path} cannot be used", str(error)) from error
+        raise CommandError("bad-input", f"{option} {path} cannot be used", str(error)) from error
 
 
 @contextmanager

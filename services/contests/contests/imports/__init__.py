@@ -30,7 +30,19 @@ from contests.imports.players import Directory
 from contests.imports.report import Duplicate, Import, Note, Week
 from contests.imports.schedule import Schedule
 
-__all__ = ["COLUMNS", "NEUTRAL", "Directory", "Duplicate", "Import", "Note", "Schedule", "Week", "read", "report"]
+__all__ = [
+    "COLUMNS",
+    "NEUTRAL",
+    "Directory",
+    "Duplicate",
+    "Import",
+    "Note",
+    "Schedule",
+    "Week",
+    "is_list",
+    "read",
+    "report",
+]
 
 COLUMNS = pool.COLUMNS
 NEUTRAL = pool.NEUTRAL
@@ -160,6 +172,12 @@ def _read(content: bytes) -> _File:
         raise Malformed([Fault(line, None, f"no column {', '.join(missing)}; accepted: {ACCEPTED}")])
     known = f"its columns are {', '.join(header)[:300]!r}" if any(header) else "it has no columns"
     raise Malformed([Fault(line, None, f"this is no list of players that is known: {known}; accepted: {ACCEPTED}")])
+
+
+def is_list(header: Sequence[str]) -> bool:
+    """Whether a header, its cells stripped, is that of a list of players that :func:`read` knows."""
+    known = (draftkings.MARKS, fanduel.MARKS, frozenset(pool.COLUMNS))
+    return any(columns <= {*header} for columns in known) or plain.is_plain(header)
 
 
 def _not_blank(lines: Iterable[Row]) -> list[Row]:
