@@ -221,11 +221,15 @@ class Verdict:
     compared: int
     headline: str
     reason: str
+    """A sentence."""
+    named: bool
+    """Whether it begins with a name, which is written as it is wherever it stands."""
 
     @property
     def text(self) -> str:
         """Both in one: ``No winner: …``."""
-        return f"{self.headline}: {self.reason}"
+        reason = self.reason if self.named else self.reason[0].lower() + self.reason[1:]
+        return f"{self.headline}: {reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +381,7 @@ def _verdict(leader: Row | None, rows: Sequence[Row]) -> Verdict:
         winner=winner,
         overlapping=overlapping,
         compared=others,
+        named=leader is not None and winner is None and not strategy,
         headline="No winner" if winner is None else "A fixed strategy leads" if strategy else f"{name} leads",
         reason=reason,
     )

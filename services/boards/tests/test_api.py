@@ -373,7 +373,7 @@ async def test_empty_boards_say_so(start: Start) -> None:
     async with start("boards") as service:
         board = await get(service, "/api/v1/boards/models")
         assert (board["season"], board["rows"], board["cohort"]["rows"]) == (None, [], [])
-        assert board["verdict"] == "No winner: Nothing is settled yet."
+        assert board["verdict"] == "No winner: nothing is settled yet."
         for path in ("/", "/contests", "/models", "/agents", "/method", "/rules"):
             assert (await service.client.get(path)).status_code == 200, path
 

@@ -79,7 +79,7 @@ def test_overlap_is_inclusive_on_unrounded_ends_and_never_marked_on_the_leader()
 
 @pytest.mark.rule("B8")
 def test_a_board_that_finds_no_winner_says_so() -> None:
-    assert table([], Metric.POINTS, intervals).verdict.text == "No winner: Nothing is settled yet."
+    assert table([], Metric.POINTS, intervals).verdict.text == "No winner: nothing is settled yet."
     alone = ranked([row("a", 1.0, 2.0, 3.0)]).verdict
     assert (alone.leader, alone.winner) == ("agent:a", None)
     assert "the only row" in alone.text

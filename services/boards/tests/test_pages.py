@@ -188,6 +188,8 @@ async def test_an_error_is_a_page_for_a_browser_and_a_problem_document_for_a_pro
             assert document.status_code == status, path
             assert document.headers["content-type"] == "application/problem+json", path
             assert document.json()["title"] in page.text, path
+            assert "`" not in page.text, path
+            assert ('<a href="/contests">All contests</a>' in page.text) == path.startswith("/contests/"), path
 
 
 async def test_the_api_answers_a_browser_with_problem_documents_too(start: Start) -> None:
@@ -303,13 +305,13 @@ async def test_a_verdict_does_not_take_a_fixed_strategy_for_a_model(
         for number in (1, 2, 3, 4):
             await tell(service, script.Week(number).told([greedy, far], words=False))
         assert await verdict() == (
-            "A fixed strategy leads: No other row's interval reaches that of reference/price-greedy."
+            "A fixed strategy leads: no other row's interval reaches that of reference/price-greedy."
         )
         assert "<h1><bdi>A fixed strategy leads</bdi>.</h1>" in (await service.client.get("/")).text
         for number in (5, 6):
             await tell(service, script.Week(number).told([greedy, close], words=False))
         assert await verdict() == (
-            "No winner: A fixed strategy, reference/price-greedy, has the highest mean, "
+            "No winner: a fixed strategy, reference/price-greedy, has the highest mean, "
             "but the interval of 1 of the 2 other rows overlaps its own."
         )
 
@@ -412,11 +414,12 @@ async def test_a_contest_that_was_called_off_says_so_with_the_reason_and_shows_n
     async with start("boards", clock="replay") as service:
         played, off = script.Week(1), script.Week(2)
         await service.move_clock(off.locks_at - timedelta(days=2))
-        await tell(service, [*agent.told(), *played.told([agent])])
         cancelled = ev.ContestCancelled(
             contest=off.contest, cancelled_at=off.locks_at - timedelta(days=2), reason=reason
         )
         await tell(service, [(cancelled, 2), (off.opened(), 1)])
+        assert (await service.client.get("/")).text.count("Nothing is settled yet.") == 1
+        await tell(service, [*agent.told(), *played.told([agent])])
         for path in (f"/contests/{off.contest}", "/contests", "/"):
             page = checked(await service.client.get(path))
             assert "Snow &lt;b&gt;&amp; wind&lt;/b&gt; have closed every stadium." in page, path

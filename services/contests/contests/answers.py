@@ -577,6 +577,15 @@ class ChangedGame(Shape):
     status: Became
 
 
+class ChangedContest(_Brief):
+    """A contest of which a game was moved, dropped or restored, and what that did; the same again does nothing."""
+
+    game: ChangedGame
+    lock: Moved
+    players: int
+    """How many players of the pool are of that game."""
+
+
 class FollowedContest(Shape):
     """What a schedule changed, or would change, in a contest."""
 

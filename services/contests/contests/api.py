@@ -474,7 +474,7 @@ async def totals(connection: Connection, runtime: RuntimeOf) -> dict[str, Any]:
     listed = []
     for contest in await store.contests(drafts=True):
         lineups, revisions = counts.get(contest.contest, (0, 0))
-        entries = {"players": sizes[contest.contest], "lineups": lineups, "revisions": revisions}
+        entries = {"players": sizes.get(contest.contest, 0), "lineups": lineups, "revisions": revisions}
         listed.append({**documents.brief(contest, now), **entries})
     return {"now": instant(now), "contests": listed}
 
@@ -515,14 +515,13 @@ async def lock_contest(contest_id: str, runtime: RuntimeOf) -> dict[str, Any]:
 
 @operator.post(
     "/contests/{contest_id}/reschedule",
-    response_model=answers.Brief,
+    response_model=answers.ChangedContest,
     responses=refusals(*_CHANGEABLE, GameUnknown, NoGameLeft, InvalidRequest),
 )
 async def reschedule(contest_id: str, wanted: Reschedule, runtime: RuntimeOf) -> dict[str, Any]:
     """Move a game, and the lock with it, while the contest is not locked; to a day not covered it leaves."""
-    return await _changed(
-        runtime, partial(commands.reschedule, game_id=wanted.game_id, kickoff=wanted.kickoff), contest_id
-    )
+    moved = partial(commands.reschedule, kickoff=wanted.kickoff)
+    return await _changed_game(runtime, moved, contest_id, wanted.game_id)
 
 
 @operator.post(
@@ -544,25 +543,24 @@ async def follow_schedule(request: Request, runtime: RuntimeOf, dry_run: bool = 
 
 @operator.post(
     "/contests/{contest_id}/drop-game",
-    response_model=answers.Brief,
+    response_model=answers.ChangedContest,
     responses=refusals(*_CHANGEABLE, GameUnknown, NoGameLeft, InvalidRequest),
 )
 async def drop_game(contest_id: str, wanted: Drop, runtime: RuntimeOf) -> dict[str, Any]:
     """Take a game out of a contest that is not locked: its players can no longer be picked."""
-    return await _changed(
-        runtime, partial(commands.drop_game, game_id=wanted.game_id, status=wanted.status), contest_id
-    )
+    left = partial(commands.drop_game, status=wanted.status)
+    return await _changed_game(runtime, left, contest_id, wanted.game_id)
 
 
 @operator.post(
     "/contests/{contest_id}/restore-game",
-    response_model=answers.Brief,
+    response_model=answers.ChangedContest,
     responses=refusals(*_CHANGEABLE, GameUnknown, GameNotCovered, InvalidRequest),
 )
 async def restore_game(contest_id: str, wanted: Restore, runtime: RuntimeOf) -> dict[str, Any]:
     """Let a game that has left come back, at a new kickoff or the one it had."""
-    back = partial(commands.restore_game, game_id=wanted.game_id, kickoff=wanted.kickoff)
-    return await _changed(runtime, back, contest_id)
+    back = partial(commands.restore_game, kickoff=wanted.kickoff)
+    return await _changed_game(runtime, back, contest_id, wanted.game_id)
 
 
 @operator.post(
@@ -581,6 +579,19 @@ async def _changed(runtime: Runtime, change: Callable[..., Awaitable[Contest]], 
         now = await runtime.clock.now(connection)
     runtime.wake(commands.LOCK)
     return documents.brief(contest, now)
+
+
+async def _changed_game(
+    runtime: Runtime, change: Callable[..., Awaitable[Contest]], contest_id: str, game_id: str
+) -> dict[str, Any]:
+    async with runtime.database.transaction() as connection:
+        store = Store(connection)
+        contest, told = await commands.telling(
+            store, contest_id, game_id, partial(change, runtime, store, contest_id, game_id)
+        )
+        now = await runtime.clock.now(connection)
+    runtime.wake(commands.LOCK)
+    return {**documents.brief(contest, now), **told}
 
 
 @operator.get("/clock", response_model=answers.Now)

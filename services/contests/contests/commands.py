@@ -435,6 +435,26 @@ async def restore_game(
     return await _put_schedule(runtime, store, contest, games, [back], now, what="restore-game")
 
 
+async def telling(
+    store: Store, contest_id: str, game_id: str, change: Callable[[], Awaitable[Contest]]
+) -> tuple[Contest, dict[str, Any]]:
+    """Change a game, by one of the three above, and tell what that did.
+
+    Returns the contest, and ``{game, lock, players}``: the game as ``schedule.moves`` has it, the lock instant
+    before and after, and how many players of the pool are the game's. Raises as the change.
+    """
+    await store.hold(contest_id)
+    was = await _any_contest(store, contest_id)
+    before = await store.games(contest_id)
+    contest = await change()
+    after = [game for game in await store.games(contest_id) if game.game_id == game_id]
+    return contest, {
+        "game": schedule.moves(before, after)[0],
+        "lock": {"before": instant(was.locks_at), "after": instant(contest.locks_at)},
+        "players": sum(player.game_id == game_id for player in await store.players(contest_id)),
+    }
+
+
 async def read_schedule(content: bytes) -> Schedule:
     """Read a schedule file in a thread of its own. Raises ``FileMalformed``."""
     try:
@@ -540,7 +560,9 @@ def _game(contest: Contest, games: Sequence[ev.Game], game_id: str) -> ev.Game:
         if game.game_id == game_id:
             return game
     known = [game.game_id for game in games]
-    raise GameUnknown(f"{contest.contest} does not cover {game_id[:100]!r}.", known=known)
+    raise GameUnknown(
+        f"{contest.contest} does not cover {game_id[:100]!r}. Its games: {', '.join(known)}.", known=known
+    )
 
 
 async def _put_schedule(
@@ -615,7 +637,8 @@ async def _any_contest(store: Store, contest_id: str) -> Contest:
     contest = await store.contest(contest_id) if _CONTEST.fullmatch(contest_id) else None
     if contest is None:
         known = [other.contest for other in await store.contests(drafts=True)]
-        raise ContestUnknown(f"There is no contest {contest_id[:100]!r}.", known=known)
+        listed = f"Known: {', '.join(known[-30:])}." if known else "None has been imported yet."
+        raise ContestUnknown(f"There is no contest {contest_id[:100]!r}. {listed}", known=known)
     return contest
 
 

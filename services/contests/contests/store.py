@@ -388,8 +388,14 @@ class Store:
         return [(row.contest, row.locks_at) for row in rows]
 
     async def pool_sizes(self) -> dict[str, int]:
-        """How many players each contest's pool has."""
-        wanted = select(PLAYERS.c.contest, func.count().label("players")).group_by(PLAYERS.c.contest)
+        """How many players of each contest may be picked: those of games that have not left it."""
+        of_game = (GAMES.c.contest == PLAYERS.c.contest) & (GAMES.c.game_id == PLAYERS.c.game_id)
+        wanted = (
+            select(PLAYERS.c.contest, func.count().label("players"))
+            .join(GAMES, of_game)
+            .where(GAMES.c.status == "scheduled")
+            .group_by(PLAYERS.c.contest)
+        )
         return {row["contest"]: row["players"] for row in await self._mappings(wanted)}
 
     async def totals(self) -> dict[str, tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from mafl.cli.output import CommandError, Json, emit, err, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from mafl.operator import OperatorClient
 
@@ -161,7 +162,8 @@ def _show_followed(console: Console, answer: Any) -> None:
         lock = contest["locks_at"]
         moves = "" if lock["before"] == lock["after"] else f" -> {lock['after']}"
         at_once = ": that is past, so it locks at once" if contest["at_once"] else ""
-        console.print(f"{contest['contest']} ({contest['state']}) locks at {lock['before']}{moves}{at_once}")
+        same = ": unchanged" if not moves and not contest["games"] else ""
+        console.print(f"{contest['contest']} ({contest['state']}) locks at {lock['before']}{moves}{at_once}{same}")
         for game in contest["games"]:
             kickoff, status = game["kickoff"], game["status"]
             became = "" if status["before"] == status["after"] else f", {status['before']} -> {status['after']}"
@@ -210,7 +212,7 @@ def move_game(
     and who picked one scores zero with him. With a kickoff that is covered it is there again.
     """
     at = _kickoff(kickoff)
-    _tell(operate(state, lambda client: client.move_game(contest, game, at)), game, json)
+    _tell(operate(state, lambda client: client.move_game(contest, game, at)), json)
 
 
 @group.command(
@@ -227,7 +229,7 @@ def drop_game(
     json: Json = False,
 ) -> None:
     """Take a game out of a contest before its lock: its players can no longer be picked."""
-    _tell(operate(state, lambda client: client.drop_game(contest, game, moved=moved)), game, json)
+    _tell(operate(state, lambda client: client.drop_game(contest, game, moved=moved)), json)
 
 
 @group.command("restore-game", epilog=examples("mafl contest restore-game 2020-W04 2020_04_PIT_TEN"))
@@ -240,16 +242,32 @@ def restore_game(
 ) -> None:
     """Let a game that has left come back before the lock: its players can be picked again."""
     at = None if kickoff is None else _kickoff(kickoff)
-    _tell(operate(state, lambda client: client.restore_game(contest, game, at)), game, json)
+    _tell(operate(state, lambda client: client.restore_game(contest, game, at)), json)
 
 
-def _tell(answer: Any, game: str, json: bool) -> None:
-    verb = "locked, at" if answer["state"] == "locked" else "locks at"
-    emit(
-        answer,
-        json,
-        lambda console: console.print(f"{game} is as you say; {answer['contest']} {verb} {answer['locks_at']}"),
-    )
+def _tell(answer: Any, json: bool) -> None:
+    emit(answer, json, lambda console: console.print(_told(answer), markup=False))
+
+
+def _told(answer: Any) -> str:
+    """What a change of a game did: to the game, to those who can be picked, and to the lock."""
+    game, lock, players = answer["game"], answer["lock"], answer["players"]
+    kickoff, status = game["kickoff"], game["status"]
+    did = []
+    if kickoff["before"] != kickoff["after"]:
+        did.append(f"kicks off {kickoff['before']} -> {kickoff['after']}")
+    of_game = f"{players} player{'' if players == 1 else 's'}"
+    if status["before"] != status["after"]:
+        if status["after"] == "scheduled":
+            did.append(f"is back in the contest: {of_game} can be picked again")
+        elif status["before"] == "scheduled":
+            did.append(f"left the contest ({status['after']}): {of_game} can no longer be picked")
+        else:
+            did.append(f"stays out of the contest, {status['before']} -> {status['after']}")
+    at_once = answer["state"] == "locked"
+    moves = f"{lock['before']} -> {lock['after']}" if lock["before"] != lock["after"] else f"{lock['after']} as before"
+    locks = "locked at once, its lock" if at_once else "locks at"
+    return f"{game['game_id']} {', '.join(did) or 'is unchanged'}; {answer['contest']} {locks} {moves}"
 
 
 @group.command("cancel", epilog=examples('mafl contest cancel 2020-W04 --reason "No game of the week will be played."'))
@@ -260,12 +278,17 @@ def cancel(
     json: Json = False,
 ) -> None:
     """Call a contest off before its lock: it takes no more lineups, never locks, and nothing of it is ever shown."""
+    reason = reason.strip()
+    if not reason:
+        raise typer.BadParameter("a reason is needed, and everybody reads it", param_hint="--reason")
     answer = operate(state, lambda client: client.cancel(contest, reason))
-    emit(
-        answer,
-        json,
-        lambda console: console.print(f"{contest} is cancelled: {answer['cancelled_because']}", markup=False),
+    kept = answer["cancelled_because"]
+    says = (
+        f"{contest} is cancelled: {kept}"
+        if kept == reason
+        else f"{contest} was called off already, at {answer['cancelled_at']}, and that reason stays: {kept}"
     )
+    emit(answer, json, lambda console: console.print(says, markup=False))
 
 
 @group.command(
@@ -324,6 +347,19 @@ def download(
     emit(document, json, show)
 
 
+def table_of(contests: Iterable[Mapping[str, Any]]) -> Table:
+    """The table of ``mafl contest list``. What was called off has no lock."""
+    from rich.table import Table
+
+    table = Table("contest", "state", "locks at", "players", "lineups", "settled", box=None)
+    for contest in contests:
+        row = {**contest, "locks_at": "never"} if contest["state"] == "cancelled" else contest
+        cells = (row.get(key, "") for key in ("contest", "state", "locks_at", "players", "lineups"))
+        settled = "" if row["state"] != "locked" else f"version {row['settlement']}" if row["settlement"] else "no"
+        table.add_row(*map(str, cells), settled)
+    return table
+
+
 @group.command("list", epilog=examples("mafl contest list", "mafl contest list --json"))
 def list_(state: State = DEFAULT_STATE, json: Json = False) -> None:
     """All contests with their state, lock, totals, and the version in which they are settled."""
@@ -336,13 +372,7 @@ def list_(state: State = DEFAULT_STATE, json: Json = False) -> None:
     answer = operate(state, work)
 
     def show(console: Console) -> None:
-        from rich.table import Table
-
-        table = Table("contest", "state", "locks at", "players", "lineups", "settled", box=None)
-        for row in answer["contests"]:
-            cells = (row.get(key, "") for key in ("contest", "state", "locks_at", "players", "lineups"))
-            settled = "" if row["state"] != "locked" else f"version {row['settlement']}" if row["settlement"] else "no"
-            table.add_row(*map(str, cells), settled)
+        table = table_of(answer["contests"])
         console.print(table if answer["contests"] else "no contests yet: `mafl contest import FILE` makes some")
 
     emit(answer, json, show)
