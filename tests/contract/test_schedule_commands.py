@@ -127,3 +127,12 @@ async def test_an_operator_follows_the_schedule_from_the_command_line(
         assert late["code"] == "contest-cancelled"
         after = await mafl("contest", "reschedule", "--schedule", str(games))
         assert f"{W04} is cancelled and stays as it is" in after
+
+        await contests.move_clock(datetime.fromisoformat("2017-10-08T14:00:00Z"))
+        await mafl("contest", "import", str(POOL), "--season", "2017", "--week", "5")
+        early = ("contest", "move-game", "2017-W05", "2017_05_BUF_CIN", "2017-10-08T09:30:00-04:00")
+        assert "-> 2017-10-08T13:30:00Z; that is past, and a draft cannot be opened then" in await mafl(*early)
+        assert "past" not in await mafl(*early[:-1], "2017-10-08T13:00:00-04:00")
+        await mafl("contest", "open", "2017-W05")
+        at_once = "2017-W05 locked at once, its lock 2017-10-08T17:00:00Z -> 2017-10-08T14:00:00.000001Z"
+        assert at_once in await mafl(*early)

@@ -584,6 +584,8 @@ class ChangedContest(_Brief):
     lock: Moved
     players: int
     """How many players of the pool are of that game."""
+    past: bool
+    """The lock instant has come: an open contest is locked by this, a draft cannot be opened."""
 
 
 class FollowedContest(Shape):

@@ -591,7 +591,7 @@ async def _changed_game(
         )
         now = await runtime.clock.now(connection)
     runtime.wake(commands.LOCK)
-    return {**documents.brief(contest, now), **told}
+    return {**documents.brief(contest, now), **told, "past": now >= contest.locks_at}
 
 
 @operator.get("/clock", response_model=answers.Now)

@@ -267,7 +267,8 @@ def _told(answer: Any) -> str:
     at_once = answer["state"] == "locked"
     moves = f"{lock['before']} -> {lock['after']}" if lock["before"] != lock["after"] else f"{lock['after']} as before"
     locks = "locked at once, its lock" if at_once else "locks at"
-    return f"{game['game_id']} {', '.join(did) or 'is unchanged'}; {answer['contest']} {locks} {moves}"
+    late = "; that is past, and a draft cannot be opened then" if answer["past"] and not at_once else ""
+    return f"{game['game_id']} {', '.join(did) or 'is unchanged'}; {answer['contest']} {locks} {moves}{late}"
 
 
 @group.command("cancel", epilog=examples('mafl contest cancel 2020-W04 --reason "No game of the week will be played."'))
