@@ -26,6 +26,10 @@ MOST_FILES = 10
 """Files of one form."""
 
 
+_FORGOTTEN = 1 << 20
+"""Bytes beyond what a body may have that are read all the same."""
+
+
 class TooLarge(Problem):
     status = 413
     code = "body-too-large"
@@ -33,16 +37,22 @@ class TooLarge(Problem):
 
 
 async def read_body(request: Request, most: int, advice: str = "") -> bytes:
-    """The body, at most ``most`` bytes. Raises :class:`TooLarge` as soon as it is longer.
+    """The body, at most ``most`` bytes. Raises :class:`TooLarge` where it is longer.
 
-    Call it before a connection of the database is taken, however slowly the body comes.
+    Call it before a connection of the database is taken, however slowly the body comes. What is too much is read and
+    forgotten, within bounds: whoever is still sending when the connection closes sees a failure in the answer's place.
     """
     body = bytearray()
+    length = 0
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            detail = f"The body may have {most} bytes. {advice}".strip()
-            raise TooLarge(detail, headers={"Connection": "close"}, limit=most)
+        length += len(chunk)
+        if length <= most:
+            body += chunk
+        elif length > most + _FORGOTTEN:
+            break
+    if length > most:
+        detail = f"The body may have {most} bytes. {advice}".strip()
+        raise TooLarge(detail, headers={"Connection": "close"}, limit=most)
     return bytes(body)
 
 
