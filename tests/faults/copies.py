@@ -175,8 +175,12 @@ class Agent:
         return await self.call(port, "POST", f"{contest}/lineups", body, key=key, patience=patience)
 
     async def revisions(self, port: int, contest: str = FIRST) -> list[dict[str, Any]]:
-        """Every revision that the agent has in a contest, in order."""
-        answer = await self.call(port, "GET", f"{contest}/lineups/mine/revisions")
+        """Every revision that the agent has in a contest, in order; asked again where the database was just away."""
+        deadline = time.monotonic() + 10
+        while True:
+            answer = await self.call(port, "GET", f"{contest}/lineups/mine/revisions")
+            if answer.status != 503 or time.monotonic() > deadline:
+                break
         assert answer.status == 200, answer.content
         found: list[dict[str, Any]] = answer.document["revisions"]
         return found
