@@ -178,6 +178,7 @@ GET   /operator/api/v1/audit                         registry
 GET   /operator/api/v1/audit/contests                contests
 GET   /operator/api/v1/audit/settlement?limit=5      settlement
 GET   /operator/api/v1/audit/boards                  boards
+GET   /operator/api/v1/audit/moderation              moderation
 """
 
 INSIDE = (

@@ -11,7 +11,7 @@ import httpx
 from mafl import models
 from mafl.client import PublicClient, Retry, part
 
-AUDITED = ("registry", "contests", "settlement", "boards")
+AUDITED = ("registry", "contests", "moderation", "settlement", "boards")
 """The services that keep a list of operators' acts."""
 
 

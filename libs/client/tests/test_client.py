@@ -233,11 +233,12 @@ def test_pauses_grow_to_a_bound_and_are_not_the_same_for_all() -> None:
 @pytest.mark.rule("A8")
 async def test_operators_acts_of_all_services_are_told_in_one_list_by_their_time(failing: Failing) -> None:
     at = ("2017-10-01T17:00:00Z", "2017-10-01T17:00:00.5Z", "2017-10-01T16:00:00Z")
-    registry, contests, settlement = ({"acts": [{"act": 1, "at": one, "what": "x"}]} for one in at)
-    failing.answers += [Answer(body=body) for body in (registry, contests, settlement, {"acts": []})]
+    registry, contests, moderation = ({"acts": [{"act": 1, "at": one, "what": "x"}]} for one in at)
+    nothing: dict[str, Any] = {"acts": []}
+    failing.answers += [Answer(body=body) for body in (registry, contests, moderation, nothing, nothing)]
     async with OperatorClient(failing.url, token="t", retry=QUICK) as operator:
         acts = await operator.all_acts(limit=2)
     assert [(act["service"], act["at"]) for act in acts] == [("contests", at[1]), ("registry", at[0])]
     base = "/operator/api/v1/audit"
     asked = [path for _, path, _, _ in failing.seen]
-    assert asked == [f"{base}{of}?limit=2" for of in ("", "/contests", "/settlement", "/boards")]
+    assert asked == [f"{base}{of}?limit=2" for of in ("", "/contests", "/moderation", "/settlement", "/boards")]

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel
 
 from common import problems
 from common.answers import refusals
 from common.events import State
+from common.limits import address_of
 from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, operator_only
 from moderation import commands
@@ -135,13 +136,15 @@ async def agent(agent_id: UUID, connection: Connection) -> CaseView:
     openapi_extra=json_body(Judgement),
     responses=refusals(problems.NotFound, commands.JudgedMeanwhile, TooLarge, problems.InvalidRequest),
 )
-async def judge(wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection) -> CaseView:
+async def judge(
+    request: Request, wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection
+) -> CaseView:
     """Clear or flag one text of a locked lineup, or an agent's name, by hand; at once public, or withdrawn.
 
     409 ``judged-meanwhile`` where its verdict is no longer the one of ``version``.
     """
     store = Store(connection)
-    held = await commands.judge_by_hand(store, wanted)
+    held = await commands.judge_by_hand(store, wanted, via=f"api from {address_of(request.scope)}")
     if held.lineup_id is None:
         return await agent(held.agent_id, connection)
     case = await lineup(held.lineup_id, connection)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from common import audit
 from common import events as ev
 from common.events import State
 from common.logs import logger
@@ -106,10 +107,10 @@ async def judge_models(store: Store, pipeline: Pipeline, metrics: Metrics) -> in
     return len(waiting)
 
 
-async def judge_by_hand(store: Store, wanted: Judgement) -> Judged:
+async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
     """Keep and tell what a person says of a text of a final revision, after its lock, or of an agent's name.
 
-    Returns what was judged, as it was before.
+    ``via`` is the way by which they came, for the list of operators' acts. Returns what was judged, as it was before.
 
     It is told though the state stays what it was: whoever asked for a review hears that there was one. Words that
     were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``.
@@ -129,6 +130,15 @@ async def judge_by_hand(store: Store, wanted: Judgement) -> Judged:
             state=held.state,
         )
     await store.judged_by_hand(held, wanted.state, wanted.note, wanted.by)
+    # The note stays with the judgement: it may quote what has to go one day, and a line of this list stays.
+    await audit.record(
+        store.connection,
+        who=wanted.by,
+        what="judge",
+        target=domain.target(held.agent_id, held.lineup_id, held.pointer),
+        before={"state": held.state.value, "version": held.version},
+        after={"state": wanted.state.value, "version": held.version + 1, "via": via},
+    )
     if held.lineup_id is None:
         named = ev.AgentNameJudged(agent_id=held.agent_id, agent_name=held.text, state=wanted.state)
         await emit_all(store.connection, [(named, held.version + 1)])

@@ -51,6 +51,11 @@ def reasons(state: State | None, detectors: Iterable[str], *, by_hand: bool) -> 
     return (BY_HAND,) if by_hand else tuple(sorted(set(detectors)))
 
 
+def target(agent_id: UUID, lineup_id: UUID | None, pointer: str | None) -> str:
+    """What an operator's act on a text or a name is about, in the list of acts."""
+    return f"name/{agent_id}" if lineup_id is None else f"text/{lineup_id}{pointer}"
+
+
 @dataclass(frozen=True)
 class Text:
     """One text field of a revision. ``state`` is ``None`` until the pipeline has been over it.

@@ -6,6 +6,7 @@ import asyncio
 
 from fastapi import FastAPI
 
+from common import audit
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
 from moderation import api, commands, detectors
@@ -58,7 +59,7 @@ def app(settings: Settings | None = None) -> FastAPI:
         Service(
             name="moderation",
             package="moderation",
-            routers=(api.operator,),
+            routers=(api.operator, audit.routes("moderation")),
             handlers=HANDLERS,
             tasks=(judge, publish, measure_the_backlog),
         ),

@@ -94,6 +94,15 @@ async def test_what_a_person_clears_is_released_and_what_a_person_flags_after_it
         ]
         assert case["history"][0]["judged_at"] < case["history"][1]["judged_at"]
         assert flagged.json()["history"] == case["history"]
+        acts = (await service.operator.get("/operator/api/v1/audit/moderation")).json()["acts"]
+        assert [
+            (act["who"], act["what"], act["target"], act["before"]["state"], act["after"]["state"]) for act in acts
+        ] == [
+            ("bob", "judge", f"text/{lineup}{FLAGGED}", "cleared", "flagged"),
+            ("ada", "judge", f"text/{lineup}{FLAGGED}", "flagged", "cleared"),
+        ]
+        assert acts[0]["after"]["via"].startswith("api from ")
+        assert "advertisement" not in str(acts), "a note may quote what has to go one day"
         assert [item["pointer"] for item in flagged.json()["items"]] == [FLAGGED]
         for event in (*judged, *released):
             assert "advertisement" not in event.model_dump_json(), "notes are for operators alone"

@@ -24,9 +24,9 @@ def audit(
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """What operators did, the newest first: to agents, models, contests, the clock, statistics, results and boards.
+    """What operators did, the newest first: to agents, models, contests, the clock, texts, statistics, results, boards.
 
-    Decisions on texts are no part of it: each text keeps its own.
+    Notes on texts are no part of it: each text keeps its own, see `mafl moderation history`.
     """
     acts = operate(state, lambda client: client.all_acts(limit=limit))
     emit({"acts": acts}, json, lambda console: _show(console, acts))
