@@ -145,9 +145,9 @@ async def judge(
     """
     store = Store(connection)
     held = await commands.judge_by_hand(store, wanted, via=f"api from {address_of(request.scope)}")
-    if held.lineup_id is None:
+    if held.place is None:
         return await agent(held.agent_id, connection)
-    case = await lineup(held.lineup_id, connection)
+    case = await lineup(held.place.lineup_id, connection)
     return CaseView(
         items=[item for item in case.items if item.pointer == wanted.pointer],
         history=[judgement for judgement in case.history if judgement.pointer == wanted.pointer],

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from common import audit
@@ -16,9 +17,9 @@ from common.metrics import Metrics
 from common.outbox import emit_all
 from common.problems import NotFound, Problem
 from moderation import domain
-from moderation.domain import Judgement, Verdict
+from moderation.domain import Judgement, Stage, Standing, Verdict
 from moderation.pipeline import Context, Detector, Pipeline
-from moderation.store import DueLineup, Judged, Store, WaitingText
+from moderation.store import DueLineup, Held, Judged, Place, Store, WaitingText
 
 TEXTS_AT_ONCE = 256
 NAMES_AT_ONCE = 256
@@ -68,9 +69,46 @@ async def judge_texts(store: Store, pipeline: Pipeline, pools: dict[str, Context
         pools[contest] = Context(names=await store.names(contest))
     failures = _Failures()
     verdicts = await asyncio.to_thread(_judge_all, pipeline, waiting, pools, failures)
-    await store.judged_texts(list(zip(waiting, verdicts, strict=False)), pipeline.version)
+    judged = {text.place: verdict for text, verdict in zip(waiting, verdicts, strict=False)}
+    await take_verdicts(store, Stage.LOCAL, judged, pipeline.version)
     _count(metrics, verdicts, failures)
     return len(verdicts)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A verdict that changed something: the standing of a text before it and after it."""
+
+    place: Place
+    before: Standing
+    after: Standing
+
+
+async def take_verdicts(
+    store: Store,
+    stage: Stage,
+    verdicts: Mapping[Place, Verdict],
+    version: str,
+    *,
+    again: bool = False,
+    asks_external: bool | None = None,
+) -> Sequence[Taken]:
+    """Keep what a stage, at a version, said of texts: the one way in which a verdict of a stage is written.
+
+    Whatever happened since the texts were read counts: they are held here, and ``Standing.judged`` says what becomes
+    of each, for which ``again`` and ``asks_external`` are meant. Returns those that changed. Whoever calls wakes
+    "publish" after the commit.
+    """
+    held = await store.hold(verdicts)
+    taken: list[Taken] = []
+    news: list[tuple[Held, Standing]] = []
+    for place, text in held.items():
+        after = text.standing.judged(stage, verdicts[place], again=again, asks_external=asks_external)
+        if after != text.standing:
+            news.append((text, after))
+            taken.append(Taken(place, text.standing, after))
+    await store.keep_verdicts(stage, version, news)
+    return taken
 
 
 async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
@@ -122,8 +160,8 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
         held = await store.final_text(wanted.lineup_id, wanted.pointer)
     if held is None:
         raise NotFound("There is no such agent, or no such text of a lineup whose contest is locked.")
-    # A name that waits to be judged is not the name that the verdict of this version was about.
-    if held.version != wanted.version or held.state is None:
+    # A name that waits to be judged is not the name that the verdict of this version was about; a text never changes.
+    if held.version != wanted.version or (held.state is None and held.place is None):
         raise JudgedMeanwhile(
             f"You saw version {wanted.version}, the verdict is at version {held.version}. Look again.",
             version=held.version,
@@ -136,14 +174,14 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
         who=wanted.by,
         what="judge",
         target=domain.target(held.agent_id, held.lineup_id, held.pointer),
-        before={"state": held.state.value, "version": held.version},
+        before={"state": held.state.value if held.state else None, "version": held.version},
         after={"state": wanted.state.value, "version": held.version + 1, "via": via},
     )
-    if held.lineup_id is None:
+    if held.place is None:
         named = ev.AgentNameJudged(agent_id=held.agent_id, agent_name=held.text, state=wanted.state)
         await emit_all(store.connection, [(named, held.version + 1)])
     else:
-        await publish(store, held.lineup_id)
+        await publish(store, held.place.lineup_id)
     return held
 
 

@@ -1,16 +1,29 @@
 """What moderation knows of a lineup's words, and what may be said of it when. Pure: no I/O.
 
-The facts about a lineup arrive in any order: its revisions with their words, the lock of its contest,
-which revision was final, and the verdicts. Nothing is said before all of them are there, and then it
-is said of the final revision alone (C8, M2, M3). Because what is said follows from the facts and not
-from their order, every order ends in the same words.
+The state machine has two levels. A text has a *standing*: what each stage of the check and what a person said of it.
+
+    ============== ======================================================= =====================================
+    standing       what was said                                           what is told of it after the lock
+    ============== ======================================================= =====================================
+    waits          nothing (``state`` is ``None``)                         ``unchecked``
+    unchecked      no stage flagged, one that is asked has not cleared     ``unchecked``
+    flagged        one stage flagged, or a person                          ``flagged``, with reasons
+    cleared        every stage that is asked cleared, or a person          ``cleared``, and its words
+    ============== ======================================================= =====================================
+
+:meth:`Standing.judged` and :meth:`Standing.by_hand` are all its transitions. A lineup has the *phase* of its contest,
+``open`` until it is ``locked`` or ``cancelled``, both for good; its revisions with their texts; and, once it is known,
+which of them was final. These facts arrive in any order. :func:`publication` says what follows: nothing unless the
+contest is locked, then of the final revision alone (C8), field by field (M2), each field by its own standing. Because
+what is said follows from the facts and not from their order, every order ends in the same words.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -19,6 +32,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from common.events import State
 
 T = TypeVar("T")
+
+
+class Stage(StrEnum):
+    """Who judges a text: the pipeline of this service, and after it, where one is asked, an external model."""
+
+    LOCAL = "local"
+    EXTERNAL = "external"
 
 
 @dataclass(frozen=True)
@@ -57,16 +77,95 @@ def target(agent_id: UUID, lineup_id: UUID | None, pointer: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
-    """One text field of a revision. ``state`` is ``None`` until the pipeline has been over it.
+class Standing:
+    """What has been said of one text, by whom, and so where the text stands.
 
-    ``version`` counts the verdicts on it: whoever judges it again says so even where the state stays.
+    ``local`` and ``external`` are the verdicts of the stages, ``None`` where a stage has said nothing;
+    ``asks_external`` whether the external stage is asked at all; ``hand`` what a person said last. ``version`` counts
+    everything that was said and changed any of this; ``hand_version`` is the one of ``hand``, 0 where there is none.
     """
 
-    text: str
-    state: State | None = None
-    reasons: tuple[str, ...] = ()
+    local: Verdict | None = None
+    external: Verdict | None = None
+    asks_external: bool = False
+    hand: State | None = None
     version: int = 0
+    hand_version: int = 0
+
+    def of(self, stage: Stage) -> Verdict | None:
+        """What a stage said."""
+        return self.local if stage is Stage.LOCAL else self.external
+
+    @property
+    def state(self) -> State | None:
+        """Where the text stands, ``None`` while nobody has said anything of it.
+
+        A person's word holds until the words change. Else one stage is enough to flag, and all that are asked must
+        clear: a stage that has not run, failed or could not tell leaves the text ``unchecked`` (M4).
+        """
+        if self.hand is not None:
+            return self.hand
+        said = {verdict.state for verdict in (self.local, self.external) if verdict is not None}
+        if not said:
+            return None
+        if State.FLAGGED in said:
+            return State.FLAGGED
+        missing = self.local is None or (self.asks_external and self.external is None)
+        return State.UNCHECKED if missing or State.UNCHECKED in said else State.CLEARED
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is flagged, as :func:`reasons` has it, of every stage that flagged it."""
+        verdicts = [verdict for verdict in (self.local, self.external) if verdict is not None]
+        found = [finding.detector for verdict in verdicts for finding in verdict.findings]
+        return reasons(self.state, found, by_hand=self.hand is not None)
+
+    def judged(
+        self, stage: Stage, verdict: Verdict, *, again: bool = False, asks_external: bool | None = None
+    ) -> Standing:
+        """After a stage's verdict; the same standing where the verdict changes nothing.
+
+        The first verdict of a stage holds, so that a late one of another copy changes nothing. One that is asked for
+        ``again``, by a newer version over old text, replaces it. ``unchecked`` is the want of a verdict: any verdict
+        takes its place, and it takes the place of none.
+        """
+        had = self.of(stage)
+        if had is not None:
+            if verdict.state is State.UNCHECKED:
+                return self
+            if had.state is not State.UNCHECKED and not again:
+                return self
+        after = replace(self, local=verdict) if stage is Stage.LOCAL else replace(self, external=verdict)
+        if asks_external is not None:
+            after = replace(after, asks_external=asks_external)
+        return replace(after, version=self.version + 1)
+
+    def by_hand(self, state: Literal[State.CLEARED, State.FLAGGED]) -> Standing:
+        """After a person's word, which is news though it is what the last one was."""
+        return replace(self, hand=state, version=self.version + 1, hand_version=self.version + 1)
+
+
+class Phase(StrEnum):
+    """Where a contest stands for its entries' words; locked and cancelled are for good."""
+
+    OPEN = "open"
+    LOCKED = "locked"
+    CANCELLED = "cancelled"
+
+
+def phase(*, locked: bool, cancelled: bool) -> Phase:
+    """The phase by what was heard. A contest is never both; if it were, nothing would be said of it."""
+    if cancelled:
+        return Phase.CANCELLED
+    return Phase.LOCKED if locked else Phase.OPEN
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text field of a revision with where it stands; ``salt`` goes out with the words alone."""
+
+    text: str
+    standing: Standing = Standing()
     salt: str | None = None
 
 
@@ -110,7 +209,7 @@ class Said:
 class Lineup:
     """Everything known of one lineup. ``revisions`` maps a revision to its texts by JSON pointer."""
 
-    locked: bool = False
+    phase: Phase = Phase.OPEN
     final: int | None = None
     revisions: Mapping[int, Mapping[str, Text]] = field(default_factory=dict)
     said: Said = Said()
@@ -142,23 +241,28 @@ class Publication:
 def publication(lineup: Lineup) -> Publication | None:
     """What is to be told of a lineup, ``None`` while nothing may be told or nothing is new.
 
-    A new verdict is news even with the old state: whoever asked for a review hears that there was one.
-    Versions grow by one with each event of the lineup, so that a reader can drop what is older.
+    Each field is told by its own standing: one that waits holds back none of the others, and is told as ``unchecked``.
+    While every field waits nothing is told, for not to have heard of a text means that it is not checked yet.
+    What a person says is news even with the old state: whoever asked for a review hears that there was one; a stage's
+    verdict is news where it changes the state or the reasons. Versions grow by one with each event of the lineup, so
+    that a reader can drop what is older.
     """
-    if not lineup.locked or lineup.final is None:
+    if lineup.phase is not Phase.LOCKED or lineup.final is None:
         return None
     texts = lineup.revisions.get(lineup.final)
-    if texts is None:
+    if not texts or all(text.standing.state is None for text in texts.values()):
         return None
     states: dict[str, State] = {}
     words: dict[str, str] = {}
     verdicts: dict[str, str] = {}
+    why: dict[str, tuple[str, ...]] = {}
     for pointer, text in sorted(texts.items()):
-        if text.state is None:
-            return None
-        states[pointer] = text.state
-        verdicts[pointer] = " ".join((text.state, str(text.version), *text.reasons))
-        if text.state is State.CLEARED:
+        standing = text.standing
+        states[pointer] = state = standing.state or State.UNCHECKED
+        verdicts[pointer] = " ".join((state, str(standing.hand_version), *standing.reasons))
+        if standing.reasons:
+            why[pointer] = standing.reasons
+        if state is State.CLEARED:
             words[pointer] = text.text
     said = lineup.said
     judged = _digest(lineup.final, verdicts)
@@ -174,7 +278,6 @@ def publication(lineup: Lineup) -> Publication | None:
     if version == said.version:
         return None
     after = Said(version, judged, released if tell_words else said.released)
-    why = {pointer: text.reasons for pointer, text in sorted(texts.items()) if text.reasons}
     return Publication(lineup.final, after, tell_states, tell_words, why)
 
 

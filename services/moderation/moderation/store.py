@@ -1,22 +1,24 @@
 """Tables of moderation and every query on them.
 
-Each table is written by one stream's events, so that two consumers never wait for each other's rows;
-whoever needs rows of both ``finals`` and ``texts`` locks them in that order. Nobody locks ``reviews``: which
-request a verdict answers stands beside the verdict.
+Each table is written by one stream's events, so that two consumers never wait for each other's rows. Whoever needs
+rows of both ``texts`` and ``finals`` locks them in that order, the texts by their key: a verdict is written and then
+its lineup marked as stale, so that whoever tells of a lineup holds all its texts before it takes the mark away.
+Nobody locks ``reviews``: which request a verdict answers stands beside the verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Identity,
     Index,
@@ -32,7 +34,9 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    literal,
     null,
+    or_,
     select,
     text,
     tuple_,
@@ -43,7 +47,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.events import State
 from moderation import domain
-from moderation.domain import Lineup, Said, Verdict
+from moderation.domain import Finding, Lineup, Said, Stage, Standing, Verdict
 
 METADATA = MetaData()
 
@@ -77,19 +81,31 @@ TEXTS = Table(
     Column("text_hash", Text, nullable=False),
     Column("salt", Text),
     Column("state", Text),
+    Column("pipeline_state", Text),
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
+    Column("pipeline_at", DateTime(timezone=True)),
+    Column("asks_external", Boolean, nullable=False, server_default=text("false")),
+    Column("external_state", Text),
+    Column("external_findings", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("external_version", Text),
+    Column("external_at", DateTime(timezone=True)),
+    Column("hand", Text),
+    Column("hand_version", Integer, nullable=False, server_default=text("0")),
     Column("judged_at", DateTime(timezone=True)),
     Column("version", Integer, nullable=False, server_default=text("0")),
     Column("judged_by", Text),
     Column("reviewed", Integer, nullable=False, server_default=text("0")),
-    Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("state IS NULL")),
+    Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("pipeline_state IS NULL")),
     Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
 )
-"""Every text of every revision, kept whether or not it is ever published (M5). ``state`` is null until judged.
+"""Every text of every revision, kept whether or not it is ever published (M5), with its ``domain.Standing``.
 
-``version`` counts the verdicts. ``findings`` and ``pipeline`` stay the pipeline's where a person judged last:
-then ``judged_by`` says who, and ``reviewed`` is the version of the owner's request that this answered.
+``state`` is what follows from the rest by ``Standing.state``, null until anybody said anything. The local stage's
+verdict is ``pipeline_state`` (null until the pipeline has been over the text) with ``findings``, ``pipeline`` (its
+version) and ``pipeline_at``; the external one's the four that are named so, asked for where ``asks_external``. ``hand``
+is what a person said last, ``judged_by`` who, ``hand_version`` which verdict that was, and ``reviewed`` the version of
+the owner's request that it answered. ``version`` counts the verdicts and ``judged_at`` is when the last one came.
 ``salt`` opens the text's leaf in its contest's commitment, and goes out with the text alone.
 """
 
@@ -115,15 +131,20 @@ AGENTS = Table(
     Column("name", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("state", Text),
+    Column("pipeline_state", Text),
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
+    Column("pipeline_at", DateTime(timezone=True)),
     Column("judged_at", DateTime(timezone=True)),
     Column("told_version", Integer, nullable=False, server_default=text("0")),
     Column("judged_by", Text),
     Column("reviewed", Integer, nullable=False, server_default=text("0")),
-    Index("agents_waiting", "agent_id", postgresql_where=text("state IS NULL")),
+    Index("agents_waiting", "agent_id", postgresql_where=text("pipeline_state IS NULL")),
 )
-"""Agents' names and their verdicts, which ``told_version`` counts; the rest as in ``texts``."""
+"""Agents' names and their verdicts, of which ``told_version`` counts those that were told; the rest as in ``texts``.
+
+A person's word holds, as ``judged_by`` says, until the name changes.
+"""
 
 MODELS = Table(
     "models",
@@ -133,10 +154,11 @@ MODELS = Table(
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
     Column("judged_at", DateTime(timezone=True)),
+    Column("told_version", Integer, nullable=False, server_default=text("0")),
     Index("models_waiting", "model", postgresql_where=text("state IS NULL")),
 )
 """Every label of a model that any agent has ever claimed, for past lineups keep theirs (A3), and every label that
-such a one was mapped to."""
+such a one was mapped to; ``told_version`` counts the verdicts that were told."""
 
 REVIEWS = Table(
     "reviews",
@@ -168,6 +190,50 @@ JUDGEMENTS = Table(
 )
 """What people judged, never changed: of a lineup's text, or (``lineup_id`` null) of an agent's name."""
 
+FORMER = Table(
+    "former_verdicts",
+    METADATA,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
+    Column("pointer", Text),
+    Column("agent_id", Uuid),
+    Column("model", Text),
+    Column("text_hash", Text, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("findings", JSONB, nullable=False),
+    Column("pipeline", Text),
+    Column("judged_at", DateTime(timezone=True)),
+    Column("replaced_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index("former_verdicts_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
+    Index("former_verdicts_of_names", "agent_id", postgresql_where=text("agent_id IS NOT NULL")),
+    Index("former_verdicts_of_models", "model", postgresql_where=text("model IS NOT NULL")),
+)
+"""Verdicts of a stage that another has replaced, never changed: nothing is overwritten without a trace.
+
+Of a lineup's text (``lineup_id``, ``revision``, ``pointer``), an agent's name (``agent_id``) or a label (``model``).
+The verdict that stands is beside the text; what people said is in ``judgements``.
+"""
+
+
+class Place(NamedTuple):
+    """Where a text stands: a field of a revision of a lineup. Places are locked in their order."""
+
+    lineup_id: UUID
+    revision: int
+    pointer: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """A text with its standing, held by the transaction that read it; ``pipeline`` is the local verdict's version."""
+
+    place: Place
+    text_hash: str
+    standing: Standing
+    pipeline: str | None
+
 
 @dataclass(frozen=True)
 class WaitingText:
@@ -178,6 +244,10 @@ class WaitingText:
     pointer: str
     contest: str
     text: str
+
+    @property
+    def place(self) -> Place:
+        return Place(self.lineup_id, self.revision, self.pointer)
 
 
 @dataclass(frozen=True)
@@ -201,9 +271,20 @@ class Judged:
     state: State | None
     version: int
     review: int
-    lineup_id: UUID | None = None
-    revision: int | None = None
-    pointer: str | None = None
+    place: Place | None = None
+    standing: Standing = field(default_factory=Standing)
+
+    @property
+    def lineup_id(self) -> UUID | None:
+        return self.place.lineup_id if self.place else None
+
+    @property
+    def revision(self) -> int | None:
+        return self.place.revision if self.place else None
+
+    @property
+    def pointer(self) -> str | None:
+        return self.place.pointer if self.place else None
 
 
 @dataclass(frozen=True)
@@ -224,6 +305,57 @@ class Backlog:
     oldest_seconds: float
     names: int
     models: int
+
+
+_KEY = (TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer)
+_STANDING = (
+    TEXTS.c.pipeline_state,
+    TEXTS.c.findings,
+    TEXTS.c.pipeline,
+    TEXTS.c.asks_external,
+    TEXTS.c.external_state,
+    TEXTS.c.external_findings,
+    TEXTS.c.hand,
+    TEXTS.c.hand_version,
+    TEXTS.c.version,
+)
+_STAGES: Mapping[Stage, tuple[Column[Any], Column[Any], Column[Any], Column[Any]]] = {
+    Stage.LOCAL: (TEXTS.c.pipeline_state, TEXTS.c.findings, TEXTS.c.pipeline, TEXTS.c.pipeline_at),
+    Stage.EXTERNAL: (
+        TEXTS.c.external_state,
+        TEXTS.c.external_findings,
+        TEXTS.c.external_version,
+        TEXTS.c.external_at,
+    ),
+}
+"""Where a stage's verdict stands: state, findings, the version of what judged, and when."""
+
+
+def _standing(row: Any) -> Standing:
+    return Standing(
+        local=_verdict(row.pipeline_state, row.findings),
+        external=_verdict(row.external_state, row.external_findings),
+        asks_external=row.asks_external,
+        hand=None if row.hand is None else State(row.hand),
+        version=row.version,
+        hand_version=row.hand_version,
+    )
+
+
+def _verdict(state: str | None, findings: Sequence[Mapping[str, Any]]) -> Verdict | None:
+    if state is None:
+        return None
+    return Verdict(State(state), tuple(Finding(**finding) for finding in findings))
+
+
+def _tells(standing: Standing) -> tuple[Any, ...]:
+    """What of a standing is told."""
+    return standing.state, standing.reasons, standing.hand_version
+
+
+def _hash_of(column: ColumnElement[str]) -> ColumnElement[str]:
+    """``domain.text_hash`` of a column."""
+    return func.encode(func.sha256(func.convert_to(column, "UTF8")), "hex")
 
 
 class Store:
@@ -247,8 +379,8 @@ class Store:
         """A lock moved; what waits for it is judged by the new one."""
         await self._contest(contest, version, locks_at=locks_at)
         locks = select(CONTESTS.c.locks_at).where(CONTESTS.c.contest == contest).scalar_subquery()
-        waiting = and_(TEXTS.c.contest == contest, TEXTS.c.state.is_(None))
-        await self.connection.execute(update(TEXTS).where(waiting).values(due_at=locks))
+        unheard = or_(TEXTS.c.pipeline_state.is_(None), and_(TEXTS.c.asks_external, TEXTS.c.external_state.is_(None)))
+        await self.connection.execute(update(TEXTS).where(TEXTS.c.contest == contest, unheard).values(due_at=locks))
 
     async def locked(self, contest: str, locked_at: datetime) -> None:
         """A contest is locked."""
@@ -278,13 +410,20 @@ class Store:
         await self.connection.execute(insert(FINALS).values(**values, **unsaid).on_conflict_do_nothing())
 
     async def agent(self, agent_id: UUID, name: str, version: int) -> None:
-        """An agent and its name; a name that is not the one judged waits to be judged."""
+        """An agent and its name; a name that is not the one judged waits to be judged, and what was said of it goes."""
+        renamed = and_(AGENTS.c.agent_id == agent_id, AGENTS.c.version < version, AGENTS.c.name != name)
+        await self._former_names(renamed)
         statement = insert(AGENTS).values(agent_id=agent_id, name=name, version=version)
         same = AGENTS.c.name == statement.excluded.name
+        said = ("state", "pipeline_state", "judged_by")
         await self.connection.execute(
             statement.on_conflict_do_update(
                 index_elements=["agent_id"],
-                set_={"name": name, "version": version, "state": case((same, AGENTS.c.state), else_=None)},
+                set_={
+                    "name": name,
+                    "version": version,
+                    **{column: case((same, AGENTS.c[column]), else_=None) for column in said},
+                },
                 where=AGENTS.c.version < version,
             )
         )
@@ -309,7 +448,7 @@ class Store:
         query = (
             select(TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer, TEXTS.c.contest, TEXTS.c.text)
             .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
-            .where(TEXTS.c.state.is_(None), CONTESTS.c.names.is_not(None), CONTESTS.c.cancelled_at.is_(None))
+            .where(TEXTS.c.pipeline_state.is_(None), CONTESTS.c.names.is_not(None), CONTESTS.c.cancelled_at.is_(None))
             .order_by(TEXTS.c.due_at, TEXTS.c.accepted_at)
             .limit(limit)
             .with_for_update(of=TEXTS, skip_locked=True)
@@ -321,8 +460,38 @@ class Store:
         query = select(CONTESTS.c.names).where(CONTESTS.c.contest == contest)
         return frozenset((await self.connection.execute(query)).scalar_one())
 
-    async def judged_texts(self, verdicts: Sequence[tuple[WaitingText, Verdict]], pipeline: str) -> None:
-        """Keep verdicts on texts held by :meth:`waiting_texts`."""
+    async def hold(self, places: Iterable[Place]) -> dict[Place, Held]:
+        """Texts with their standings, held in the order of their places; those that are there."""
+        wanted = [tuple(place) for place in places]
+        if not wanted:
+            return {}
+        query = (
+            select(*_KEY, TEXTS.c.text_hash, *_STANDING)
+            .where(tuple_(*_KEY).in_(wanted))
+            .order_by(*_KEY)
+            .with_for_update()
+        )
+        held = {}
+        for row in await self.connection.execute(query):
+            place = Place(row.lineup_id, row.revision, row.pointer)
+            held[place] = Held(place, row.text_hash, _standing(row), row.pipeline)
+        return held
+
+    async def keep_verdicts(self, stage: Stage, version: str, news: Sequence[tuple[Held, Standing]]) -> None:
+        """Keep what a stage, at a version, said of held texts: each with its standing after it.
+
+        A verdict that is replaced goes to ``former_verdicts``; a lineup about whose final revision there may be
+        something new to tell is marked.
+        """
+        replaced = [held.place for held, _ in news if held.standing.of(stage) is not None]
+        if replaced:
+            state, findings, by, at = _STAGES[stage]
+            kept = select(*_KEY, TEXTS.c.text_hash, literal(stage.value), state, findings, by, at)
+            columns = ["lineup_id", "revision", "pointer", "text_hash", "stage"]
+            columns += ["state", "findings", "pipeline", "judged_at"]
+            moved = kept.where(tuple_(*_KEY).in_([tuple(place) for place in replaced])).order_by(*_KEY)
+            await self.connection.execute(insert(FORMER).from_select(columns, moved))
+        names = [column.name for column in _STAGES[stage]]
         statement = (
             update(TEXTS)
             .where(
@@ -331,30 +500,54 @@ class Store:
                 TEXTS.c.pointer == bindparam("of_pointer"),
             )
             .values(
-                state=bindparam("new_state"),
-                findings=bindparam("new_findings"),
-                pipeline=pipeline,
-                judged_at=func.clock_timestamp(),
-                version=TEXTS.c.version + 1,
+                {
+                    "state": bindparam("new_state"),
+                    names[0]: bindparam("stage_state"),
+                    names[1]: bindparam("stage_findings"),
+                    names[2]: version,
+                    names[3]: func.clock_timestamp(),
+                    "asks_external": bindparam("new_asks"),
+                    "version": bindparam("new_version"),
+                    "judged_at": func.clock_timestamp(),
+                }
             )
         )
-        rows = [
-            {
-                "of_lineup": waiting.lineup_id,
-                "of_revision": waiting.revision,
-                "of_pointer": waiting.pointer,
-                "new_state": str(verdict.state),
-                "new_findings": [asdict(finding) for finding in verdict.findings],
-            }
-            for waiting, verdict in verdicts
-        ]
-        await self.connection.execute(statement, rows)
+        rows = []
+        for held, after in news:
+            said = after.of(stage)
+            if said is None:
+                raise ValueError(f"the standing of {held.place} holds no verdict of the {stage} stage")
+            rows.append(
+                {
+                    "of_lineup": held.place.lineup_id,
+                    "of_revision": held.place.revision,
+                    "of_pointer": held.place.pointer,
+                    "new_state": str(after.state),
+                    "stage_state": said.state.value,
+                    "stage_findings": [asdict(finding) for finding in said.findings],
+                    "new_asks": after.asks_external,
+                    "new_version": after.version,
+                }
+            )
+        if rows:
+            await self.connection.execute(statement, rows)
+        await self._stale({held.place for held, after in news if _tells(held.standing) != _tells(after)})
+
+    async def _stale(self, places: Iterable[Place]) -> None:
+        """Mark lineups that have a held text of their final revision among these; see the module on the order."""
+        lineups = sorted({(place.lineup_id, place.revision) for place in places})
+        if lineups:
+            of_final = tuple_(FINALS.c.lineup_id, FINALS.c.revision).in_(lineups)
+            query = select(FINALS.c.lineup_id).where(of_final).order_by(FINALS.c.lineup_id).with_for_update()
+            marked = (await self.connection.scalars(query)).all()
+            if marked:
+                await self.connection.execute(update(FINALS).where(FINALS.c.lineup_id.in_(marked)).values(stale=True))
 
     async def waiting_names(self, limit: int) -> Sequence[WaitingName]:
         """Agents' names to be judged; no other copy gets them."""
         query = (
             select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version)
-            .where(AGENTS.c.state.is_(None))
+            .where(AGENTS.c.pipeline_state.is_(None))
             .order_by(AGENTS.c.agent_id)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -367,11 +560,12 @@ class Store:
             update(AGENTS)
             .where(AGENTS.c.agent_id == waiting.agent_id)
             .values(
-                state=str(verdict.state),
+                state=verdict.state.value,
+                pipeline_state=verdict.state.value,
                 findings=[asdict(finding) for finding in verdict.findings],
                 pipeline=pipeline,
+                pipeline_at=func.clock_timestamp(),
                 judged_at=func.clock_timestamp(),
-                judged_by=None,
                 told_version=waiting.told_version + 1,
             )
         )
@@ -397,6 +591,7 @@ class Store:
                 findings=bindparam("new_findings"),
                 pipeline=pipeline,
                 judged_at=func.clock_timestamp(),
+                told_version=MODELS.c.told_version + 1,
             )
         )
         rows = [
@@ -414,25 +609,36 @@ class Store:
     async def final_text(self, lineup_id: UUID, pointer: str) -> Judged | None:
         """A text of the final revision of a lineup whose contest is locked, held with its lineup; else ``None``."""
         final = (
-            select(FINALS.c.revision)
+            select(FINALS.c.revision, FINALS.c.agent_id)
             .join(CONTESTS, CONTESTS.c.contest == FINALS.c.contest)
-            .where(FINALS.c.lineup_id == lineup_id, CONTESTS.c.locked_at.is_not(None))
-            .with_for_update(of=FINALS)
+            .where(
+                FINALS.c.lineup_id == lineup_id, CONTESTS.c.locked_at.is_not(None), CONTESTS.c.cancelled_at.is_(None)
+            )
         )
-        revision = (await self.connection.execute(final)).scalar_one_or_none()
-        if revision is None:
+        known = (await self.connection.execute(final)).one_or_none()
+        if known is None:
             return None
-        query = (
-            select(TEXTS.c.agent_id, TEXTS.c.text, TEXTS.c.state, TEXTS.c.version)
-            .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.revision == revision, TEXTS.c.pointer == pointer)
+        # All of them, so that judgements on one lineup follow each other and each is told of.
+        texts = (
+            select(TEXTS.c.pointer, TEXTS.c.text, *_STANDING)
+            .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.revision == known.revision)
+            .order_by(*_KEY)
             .with_for_update()
         )
-        row = (await self.connection.execute(query)).one_or_none()
+        row = next((row for row in await self.connection.execute(texts) if row.pointer == pointer), None)
         if row is None:
             return None
         review = await self._review(lineup_id, REVIEWS.c.pointers.has_key(pointer))
-        state = None if row.state is None else State(row.state)
-        return Judged(row.agent_id, row.text, state, row.version, review, lineup_id, revision, pointer)
+        standing = _standing(row)
+        return Judged(
+            known.agent_id,
+            row.text,
+            standing.state,
+            standing.version,
+            review,
+            Place(lineup_id, known.revision, pointer),
+            standing,
+        )
 
     async def name(self, agent_id: UUID) -> Judged | None:
         """An agent's name, held; ``None`` for an agent that is not known."""
@@ -451,7 +657,9 @@ class Store:
         query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(REVIEWS.c.about == about, *conditions)
         return int((await self.connection.execute(query)).scalar_one())
 
-    async def judged_by_hand(self, held: Judged, state: State, note: str, by: str) -> None:
+    async def judged_by_hand(
+        self, held: Judged, state: Literal[State.CLEARED, State.FLAGGED], note: str, by: str
+    ) -> None:
         """Keep what a person says of what :meth:`final_text` or :meth:`name` holds, with its history."""
         verdict = {
             "state": state.value,
@@ -460,18 +668,17 @@ class Store:
             "reviewed": held.review,
         }
         version = held.version + 1
-        if held.lineup_id is None:
+        place = held.place
+        if place is None:
             of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
             await self.connection.execute(of_agent.values(**verdict, told_version=version))
         else:
-            of_text = update(TEXTS).where(
-                TEXTS.c.lineup_id == held.lineup_id,
-                TEXTS.c.revision == held.revision,
-                TEXTS.c.pointer == held.pointer,
-            )
-            await self.connection.execute(of_text.values(**verdict, version=version))
-            of_lineup = update(FINALS).where(FINALS.c.lineup_id == held.lineup_id)
-            await self.connection.execute(of_lineup.values(stale=True))
+            after = held.standing.by_hand(state)
+            version = after.version
+            of_text = update(TEXTS).where(tuple_(*_KEY) == tuple_(*place))
+            hand = {"hand": state.value, "hand_version": after.hand_version, "version": version}
+            await self.connection.execute(of_text.values(**verdict, **hand))
+            await self._stale([place])
         await self.connection.execute(
             insert(JUDGEMENTS).values(
                 agent_id=held.agent_id,
@@ -480,26 +687,47 @@ class Store:
                 pointer=held.pointer,
                 text_hash=domain.text_hash(held.text),
                 version=version,
-                was=str(held.state),
+                was=(held.state or State.UNCHECKED).value,
                 state=state.value,
                 note=note,
                 judged_by=by,
             )
         )
 
+    async def _former_names(self, which: ColumnElement[bool]) -> None:
+        """Put aside the pipeline's verdicts on agents' names that are about to be replaced."""
+        held = select(AGENTS.c.agent_id).where(which, AGENTS.c.pipeline_state.is_not(None)).with_for_update()
+        names = (await self.connection.scalars(held)).all()
+        if not names:
+            return
+        kept = select(
+            AGENTS.c.agent_id,
+            _hash_of(AGENTS.c.name),
+            literal(Stage.LOCAL.value),
+            AGENTS.c.pipeline_state,
+            AGENTS.c.findings,
+            AGENTS.c.pipeline,
+            AGENTS.c.pipeline_at,
+        ).where(AGENTS.c.agent_id.in_(names))
+        columns = ["agent_id", "text_hash", "stage", "state", "findings", "pipeline", "judged_at"]
+        await self.connection.execute(insert(FORMER).from_select(columns, kept))
+
     # --- telling ---
 
     async def due(self, limit: int, lineup_id: UUID | None = None) -> Sequence[DueLineup]:
-        """Stale lineups (or one) of locked contests whose final revision is judged whole; no other copy gets them."""
+        """Stale lineups (or one) of locked contests with all their texts, held; no other copy gets them.
+
+        This waits for nobody: a lineup of which somebody else holds a text is left for the next time.
+        """
         of_final = and_(TEXTS.c.lineup_id == FINALS.c.lineup_id, TEXTS.c.revision == FINALS.c.revision)
         query = (
-            select(FINALS)
+            select(FINALS, CONTESTS.c.locked_at, CONTESTS.c.cancelled_at)
             .join(CONTESTS, CONTESTS.c.contest == FINALS.c.contest)
             .where(
                 FINALS.c.stale,
                 CONTESTS.c.locked_at.is_not(None),
+                CONTESTS.c.cancelled_at.is_(None),
                 exists().where(of_final),
-                ~exists().where(of_final, TEXTS.c.state.is_(None)),
                 *([] if lineup_id is None else [FINALS.c.lineup_id == lineup_id]),
             )
             .order_by(FINALS.c.contest, FINALS.c.lineup_id)
@@ -507,40 +735,29 @@ class Store:
             .with_for_update(of=FINALS, skip_locked=True)
         )
         finals = (await self.connection.execute(query)).all()
-        wanted = [(final.lineup_id, final.revision) for final in finals]
-        texts: dict[UUID, dict[str, domain.Text]] = {final.lineup_id: {} for final in finals}
-        query_texts = (
-            select(
-                TEXTS.c.lineup_id,
-                TEXTS.c.pointer,
-                TEXTS.c.text,
-                TEXTS.c.salt,
-                TEXTS.c.state,
-                TEXTS.c.findings,
-                TEXTS.c.judged_by,
-                TEXTS.c.version,
-            )
-            .where(tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_(wanted))
-            .with_for_update()
-        )
-        for row in (await self.connection.execute(query_texts)).all() if wanted else ():
-            state = None if row.state is None else State(row.state)
-            found = (finding["detector"] for finding in row.findings)
-            why = domain.reasons(state, found, by_hand=row.judged_by is not None)
-            texts[row.lineup_id][row.pointer] = domain.Text(row.text, state, why, row.version, row.salt)
+        if not finals:
+            return ()
+        of_these = tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_([(row.lineup_id, row.revision) for row in finals])
+        held = select(TEXTS.c.text, TEXTS.c.salt, *_KEY, *_STANDING).where(of_these)
+        texts: dict[UUID, dict[str, domain.Text]] = {row.lineup_id: {} for row in finals}
+        for row in await self.connection.execute(held.with_for_update(skip_locked=True)):
+            texts[row.lineup_id][row.pointer] = domain.Text(row.text, _standing(row), row.salt)
+        counted = select(TEXTS.c.lineup_id, func.count().label("many")).where(of_these).group_by(TEXTS.c.lineup_id)
+        whole = {row.lineup_id: row.many for row in await self.connection.execute(counted)}
         return [
             DueLineup(
                 final.lineup_id,
                 final.contest,
                 final.agent_id,
                 Lineup(
-                    locked=True,
+                    phase=domain.phase(locked=final.locked_at is not None, cancelled=final.cancelled_at is not None),
                     final=final.revision,
                     revisions={final.revision: texts[final.lineup_id]},
                     said=Said(final.said_version, final.said_judged, final.said_released),
                 ),
             )
             for final in finals
+            if len(texts[final.lineup_id]) == whole[final.lineup_id]
         ]
 
     async def told(self, said: Mapping[UUID, Said]) -> None:
@@ -572,11 +789,11 @@ class Store:
         """What waits to be judged."""
         age = func.extract("epoch", func.clock_timestamp() - func.min(TEXTS.c.received_at))
         off = exists().where(CONTESTS.c.contest == TEXTS.c.contest, CONTESTS.c.cancelled_at.is_not(None))
-        query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.state.is_(None), ~off)
+        query = select(func.count(), func.coalesce(age, 0)).where(TEXTS.c.pipeline_state.is_(None), ~off)
         texts, oldest = (await self.connection.execute(query)).one()
         names, models = [
-            (await self.connection.execute(select(func.count()).where(table.c.state.is_(None)))).scalar_one()
-            for table in (AGENTS, MODELS)
+            (await self.connection.execute(select(func.count()).where(state.is_(None)))).scalar_one()
+            for state in (AGENTS.c.pipeline_state, MODELS.c.state)
         ]
         return Backlog(texts, float(oldest), names, models)
 
@@ -656,7 +873,7 @@ def _names() -> Select[Any]:
         null().label("revision"),
         null().label("pointer"),
         AGENTS.c.name.label("text"),
-        func.encode(func.sha256(func.convert_to(AGENTS.c.name, "UTF8")), "hex").label("text_hash"),
+        _hash_of(AGENTS.c.name).label("text_hash"),
         AGENTS.c.state,
         AGENTS.c.told_version.label("version"),
         AGENTS.c.findings,

@@ -8,7 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.events import State
-from moderation.domain import Lineup, Publication, Said, Text, publication, reasons, text_hash
+from moderation.domain import (
+    Finding,
+    Lineup,
+    Phase,
+    Publication,
+    Said,
+    Stage,
+    Standing,
+    Text,
+    Verdict,
+    phase,
+    publication,
+    reasons,
+    text_hash,
+)
 
 Fact = Callable[[Lineup], Lineup]
 WORDS = {"/thesis": "Stack them.", "/picks/0/rationale": "Cheap.", "/picks/0/main_factor": "price"}
@@ -22,19 +36,25 @@ def submitted(revision: int) -> Fact:
     return happen
 
 
-def judged(revision: int, pointer: str, state: State, by: str = "links") -> Fact:
+def verdict(state: State, by: str = "links") -> Verdict:
+    return Verdict(state, (Finding(by, "1", "rule", 0, 1),) if state is State.FLAGGED else ())
+
+
+def changed(revision: int, pointer: str, change: Callable[[Standing], Standing]) -> Fact:
     def happen(lineup: Lineup) -> Lineup:
         texts = dict(lineup.revisions[revision])
-        old = texts[pointer]
-        why = reasons(state, [by], by_hand=False)
-        texts[pointer] = replace(old, state=state, reasons=why, version=old.version + 1)
+        texts[pointer] = replace(texts[pointer], standing=change(texts[pointer].standing))
         return replace(lineup, revisions={**lineup.revisions, revision: texts})
 
     return happen
 
 
+def judged(revision: int, pointer: str, state: State, by: str = "links", *, again: bool = False) -> Fact:
+    return changed(revision, pointer, lambda text: text.judged(Stage.LOCAL, verdict(state, by), again=again))
+
+
 def lock(lineup: Lineup) -> Lineup:
-    return replace(lineup, locked=True)
+    return replace(lineup, phase=Phase.LOCKED)
 
 
 def final(revision: int) -> Fact:
@@ -57,7 +77,7 @@ class World:
         news = publication(self.lineup)
         if news is None:
             return
-        assert self.lineup.locked
+        assert self.lineup.phase is Phase.LOCKED
         assert news.revision == self.lineup.final
         self.tell(news)
         self.lineup = replace(self.lineup, said=news.said)
@@ -126,7 +146,7 @@ def test_every_order_of_facts_ends_in_the_same_words_and_nothing_is_said_before_
     world = World()
     for fact in facts:
         world.learn(fact)
-        if not world.lineup.locked:
+        if world.lineup.phase is not Phase.LOCKED:
             assert world.revision is None
     if not lock_comes:
         assert world.versions == []
@@ -140,15 +160,16 @@ def test_every_order_of_facts_ends_in_the_same_words_and_nothing_is_said_before_
     assert world.versions == sorted(set(world.versions))
 
 
-@pytest.mark.rule("M2")
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(sorted(WORDS)), st.sampled_from(list(State)), st.sampled_from(["links", "personal"])),
-        max_size=12,
-    )
+SAYS = st.one_of(
+    st.tuples(st.sampled_from(["links", "personal"]), st.sampled_from([State.CLEARED, State.FLAGGED])),
+    st.tuples(st.just("a person"), st.sampled_from([State.CLEARED, State.FLAGGED])),
 )
-def test_judged_again_after_the_lock_the_world_hears_of_each_verdict_and_versions_grow(
-    changes: list[tuple[str, State, str]],
+
+
+@pytest.mark.rule("M2")
+@given(st.lists(st.tuples(st.sampled_from(sorted(WORDS)), SAYS), max_size=12))
+def test_judged_again_after_the_lock_the_world_hears_of_what_changed_and_of_every_word_of_a_person(
+    changes: list[tuple[str, tuple[str, State]]],
 ) -> None:
     world = World()
     for fact in (submitted(1), lock, final(1), *(judged(1, pointer, State.CLEARED) for pointer in WORDS)):
@@ -156,16 +177,99 @@ def test_judged_again_after_the_lock_the_world_hears_of_each_verdict_and_version
     assert world.words == {pointer: f"1: {text}" for pointer, text in WORDS.items()}
     now = dict.fromkeys(WORDS, State.CLEARED)
     why: dict[str, str] = {}
-    for pointer, state, by in changes:
-        before = len(world.versions)
-        words_change = (state is State.CLEARED) != (now[pointer] is State.CLEARED)
-        now[pointer], why[pointer] = state, by
-        world.learn(judged(1, pointer, state, by))
-        assert len(world.versions) == before + 1 + words_change, "also of a verdict that changes no state"
+    people: set[str] = set()
+    for pointer, (by, state) in changes:
+        before, words = len(world.versions), dict(world.words)
+        person = by == "a person"
+        said = (now[pointer], why.get(pointer))
+        if person:
+            people.add(pointer)
+        if person or pointer not in people:
+            now[pointer] = state
+            why[pointer] = {"a person": "operator"}.get(by, by) if state is State.FLAGGED else ""
+        fact = (
+            changed(1, pointer, lambda text, to=state: text.by_hand(to))  # type: ignore[misc]
+            if person
+            else judged(1, pointer, state, by, again=True)
+        )
+        world.learn(fact)
+        tells = person or said[0] is not now[pointer] or (said[1] or "") != why[pointer]
+        assert len(world.versions) == before + tells + (words != world.words)
         assert world.states == now
         assert world.reasons == {pointer: (why[pointer],) for pointer in WORDS if now[pointer] is State.FLAGGED}
         assert set(world.words) == {pointer for pointer in WORDS if now[pointer] is State.CLEARED}
     assert world.versions == sorted(set(world.versions))
+
+
+@pytest.mark.rule("M2", "M4")
+def test_a_field_that_waits_is_told_as_unchecked_and_holds_back_no_other() -> None:
+    world = World()
+    for fact in (submitted(1), lock, final(1)):
+        world.learn(fact)
+    assert world.versions == [], "silence means not checked yet"
+    world.learn(judged(1, "/thesis", State.CLEARED))
+    assert world.words == {"/thesis": "1: Stack them."}
+    assert world.states == dict.fromkeys(WORDS, State.UNCHECKED) | {"/thesis": State.CLEARED}
+    world.learn(judged(1, "/picks/0/rationale", State.FLAGGED))
+    assert world.words == {"/thesis": "1: Stack them."}
+    assert world.states["/picks/0/main_factor"] is State.UNCHECKED
+    world.learn(judged(1, "/picks/0/main_factor", State.CLEARED))
+    assert set(world.words) == {"/thesis", "/picks/0/main_factor"}
+    assert world.versions == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("hand", [None, State.CLEARED, State.FLAGGED])
+@pytest.mark.parametrize("external", [None, *State])
+@pytest.mark.parametrize("local", [None, *State])
+def test_where_a_text_stands(local: State | None, external: State | None, hand: State | None, asks: bool) -> None:
+    standing = Standing(
+        local and verdict(local, "links"), external and verdict(external, "external"), asks_external=asks, hand=hand
+    )
+    said = {local, external} - {None}
+    if hand is not None:
+        wanted: State | None = hand
+    elif not said:
+        wanted = None
+    elif State.FLAGGED in said:
+        wanted = State.FLAGGED
+    elif local is State.CLEARED and external in ({State.CLEARED} if asks else {State.CLEARED, None}):
+        wanted = State.CLEARED
+    else:
+        wanted = State.UNCHECKED
+    assert standing.state is wanted
+    why = {"links"} if local is State.FLAGGED else set()
+    why |= {"external"} if external is State.FLAGGED else set()
+    if hand is not None:
+        why = {"operator"}
+    assert standing.reasons == (tuple(sorted(why)) if wanted is State.FLAGGED else ())
+
+
+@pytest.mark.rule("M4")
+def test_the_first_verdict_of_a_stage_holds_and_none_is_lost_to_one_that_could_not_tell() -> None:
+    cleared = Standing().judged(Stage.LOCAL, verdict(State.CLEARED))
+    assert (cleared.state, cleared.version) == (State.CLEARED, 1)
+    for late in State:
+        assert cleared.judged(Stage.LOCAL, verdict(late)) == cleared, "of another copy, that began before"
+    assert cleared.judged(Stage.LOCAL, verdict(State.UNCHECKED), again=True) == cleared
+    flagged = cleared.judged(Stage.LOCAL, verdict(State.FLAGGED), again=True)
+    assert (flagged.state, flagged.version) == (State.FLAGGED, 2)
+    unchecked = Standing().judged(Stage.EXTERNAL, verdict(State.UNCHECKED), asks_external=True)
+    assert unchecked.judged(Stage.EXTERNAL, verdict(State.UNCHECKED)) == unchecked
+    tried = unchecked.judged(Stage.EXTERNAL, verdict(State.CLEARED))
+    assert (tried.state, tried.version) == (State.UNCHECKED, 2), "the pipeline has not been over it"
+    assert tried.judged(Stage.LOCAL, verdict(State.CLEARED)).state is State.CLEARED
+    by_hand = flagged.by_hand(State.CLEARED)
+    assert (by_hand.version, by_hand.hand_version) == (3, 3)
+    again = by_hand.judged(Stage.LOCAL, verdict(State.FLAGGED, "personal"), again=True)
+    assert (again.state, again.version, again.hand_version) == (State.CLEARED, 4, 3)
+
+
+def test_a_contest_is_open_until_it_is_locked_or_called_off_and_of_both_nothing_is_said() -> None:
+    assert phase(locked=False, cancelled=False) is Phase.OPEN
+    assert phase(locked=True, cancelled=False) is Phase.LOCKED
+    assert phase(locked=False, cancelled=True) is phase(locked=True, cancelled=True) is Phase.CANCELLED
 
 
 @pytest.mark.rule("M2")
@@ -173,7 +277,7 @@ def test_words_that_were_never_released_are_not_taken_back() -> None:
     world = World()
     for fact in (submitted(1), lock, final(1), *(judged(1, pointer, State.FLAGGED) for pointer in WORDS)):
         world.learn(fact)
-    assert world.versions == [1]
+    assert world.versions == [1, 2, 3], "of the states alone, field by field"
     assert world.lineup.said.released == ""
 
 
@@ -187,8 +291,12 @@ def test_reasons_are_those_of_flagged_texts_alone_each_detector_once_and_of_a_pe
 
 def test_nothing_known_is_nothing_said() -> None:
     assert publication(Lineup()) is None
-    assert publication(Lineup(locked=True, final=1)) is None
-    assert publication(Lineup(locked=True, final=2, revisions={1: {"/thesis": Text("x", State.CLEARED)}})) is None
+    assert publication(Lineup(Phase.LOCKED, final=1)) is None
+    judged = {1: {"/thesis": Text("x", Standing().judged(Stage.LOCAL, verdict(State.CLEARED)))}}
+    assert publication(Lineup(Phase.LOCKED, 1, judged)) is not None
+    assert publication(Lineup(Phase.LOCKED, 2, judged)) is None
+    for other in (Phase.OPEN, Phase.CANCELLED):
+        assert publication(Lineup(other, 1, judged)) is None
     assert Said() == Lineup().said
 
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,9 +14,10 @@ from sqlalchemy import select, update
 from common import events as ev
 from common.db import OUTBOX
 from common.events import State
-from moderation import detectors
+from moderation import commands, detectors
+from moderation.domain import Stage, Verdict
 from moderation.pipeline import Context, Detector, Match, Pipeline
-from moderation.store import FINALS, TEXTS, Store
+from moderation.store import FINALS, TEXTS, Place, Store
 from testkit.fixtures import Start
 
 from .moderation_helpers import (
@@ -180,18 +180,19 @@ async def test_judged_again_after_the_lock_news_bears_a_higher_version_and_no_ne
         await service.publish(final("2017-W01", lineup))
         await all_judged(service)
 
-        async def again(**values: Any) -> None:
+        async def again(state: State) -> None:
             async with service.runtime.database.transaction() as connection:
+                store = Store(connection)
+                places = {Place(lineup, 1, "/thesis"): Verdict(state)}
+                await commands.take_verdicts(store, Stage.LOCAL, places, "another", again=True)
                 await connection.execute(update(FINALS).values(stale=True))
-                if values:
-                    await connection.execute(update(TEXTS).where(TEXTS.c.pointer == "/thesis").values(**values))
             service.runtime.wake("publish")
             await all_judged(service)
 
-        await again()
+        await again(State.CLEARED)
         assert [len(events) for events in await told(service)] == [1, 1]
-        await again(state="flagged")
-        await again(state="cleared")
+        await again(State.FLAGGED)
+        await again(State.CLEARED)
         envelopes = [*await service.envelopes(ev.ReasoningJudged), *await service.envelopes(ev.ReasoningReleased)]
         versions = sorted(envelope.aggregateversion for envelope, _ in envelopes)
         assert versions == [1, 2, 3, 4, 5, 6]
