@@ -16,7 +16,7 @@ import pytest
 from testkit.contracts import ROOT
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
-TASKS = ("demo", "test", "mafl", "check", "format", "contracts", "coverage", "bench", "sync")
+TASKS = ("demo", "test", "mafl", "check", "format", "contracts", "coverage", "bench", "moderation-report", "sync")
 NOT_CLONED = shutil.ignore_patterns(
     ".git", ".venv", ".uv", ".mafl", "__pycache__", ".*_cache", ".hypothesis", "screenshots"
 )
@@ -73,7 +73,7 @@ def test_without_a_task_it_lists_them_and_installs_nothing(clone: Path, shell: s
     for arguments in ((), ("help",), ("--help",)):
         done = call(clone / "run", *arguments, shell=shell)
         assert (done.returncode, done.stderr) == (0, "")
-        assert set(re.findall(r"^\./run (\w+)", done.stdout, re.MULTILINE)) == set(TASKS)
+        assert set(re.findall(r"^\./run ([\w-]+)", done.stdout, re.MULTILINE)) == set(TASKS)
     assert not (clone / ".venv").exists()
 
 

@@ -1,22 +1,23 @@
 """Ordinary football talk passes; what must be flagged is flagged by the detector of its kind."""
 
 import codecs
-import csv
-import gzip
 import json
-from pathlib import Path
+import re
+from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 from common.events import State
 from moderation import detectors
 from moderation.detectors import profanity
-from moderation.pipeline import Context, Detector, Pipeline
+from moderation.pipeline import Context, Detector, Match, Pipeline
 
-HERE = Path(__file__).parent / "corpus"
-DATA = Path(__file__).parents[3] / "data"
-ORDINARY = (HERE / "ordinary.txt").read_text().splitlines()
-FLAGGED = [json.loads(line) for line in (HERE / "flagged.jsonl").read_text().splitlines()]
+from . import moderation_corpus as corpus
+from .moderation_corpus import DETECTORS, HALVES, HELD_OUT, HERE, TUNING, Figures, pool_names
+
+ORDINARY = (HERE / "examples" / "ordinary.txt").read_text().splitlines()
+FLAGGED = [json.loads(line) for line in (HERE / "examples" / "flagged.jsonl").read_text().splitlines()]
 DETECTOR = {"slur": "profanity"}
 
 
@@ -54,14 +55,6 @@ def test_what_must_not_be_shown_is_flagged_by_the_detector_of_its_kind(
     found = judge(pipeline, written(entry))
     assert DETECTOR.get(entry["kind"], entry["kind"]) in found
     assert all(span for span in found.values())
-
-
-def pool_names() -> set[str]:
-    names = set()
-    for season in (2017, 2020):
-        with gzip.open(DATA / f"pool_{season}_dk.csv.gz", "rt") as file:
-            names |= {row["name"] for row in csv.DictReader(file)}
-    return names
 
 
 @pytest.mark.rule("M4")
@@ -148,3 +141,104 @@ def test_every_allowed_word_is_one_that_the_library_would_have_flagged() -> None
 
     listed = Filter({"languages": ["english"]}).words
     assert set(profanity.ALLOWED) <= listed
+
+
+# --- the two halves: what is in them, and what the pipeline makes of them ---------------------------
+
+
+class Everything(Detector):
+    """Finds the whole of every text."""
+
+    name = "everything"
+    version = "1"
+
+    def judge(self, text: str, context: Context) -> Iterable[Match]:
+        yield Match("all", 0, len(text))
+
+
+@pytest.fixture(scope="module")
+def figures(pipeline: Pipeline) -> dict[str, Figures]:
+    return {half: corpus.measure(pipeline, half) for half in HALVES}
+
+
+def test_the_corpus_is_large_enough_and_each_half_has_its_part_of_every_kind() -> None:
+    halves = {half: corpus.read(half) for half in HALVES}
+    both = [entry for entries in halves.values() for entry in entries]
+    assert len({entry.text for entry in both}) == len(both)
+    assert sum(entry.ordinary for entry in both) >= 450
+    assert sum(not entry.ordinary for entry in both) >= 240
+    for half, entries in halves.items():
+        assert sum(entry.ordinary for entry in entries) >= 200, half
+        kinds = Counter(entry.kind for entry in entries if not entry.ordinary)
+        assert min(kinds[kind] for kind in DETECTORS) >= 12, (half, kinds)
+
+
+def test_no_word_of_the_coded_list_is_written_out_in_the_corpus() -> None:
+    words = codecs.decode((HERE / "slurs.rot13").read_text(), "rot13").splitlines()
+    assert len(words) >= 20
+    written = re.compile("|".join(rf"\b{word}s?\b" for word in words), re.I)
+    assert written.search(f"two {words[0]}s")
+    files = [file for file in HERE.rglob("*") if file.is_file() and file.name != "slurs.rot13"]
+    found = {file.name for file in files if written.search(file.read_text(encoding="utf-8"))}
+    assert found == set()
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize("half", HALVES)
+def test_at_most_one_in_a_hundred_ordinary_sentences_is_flagged(figures: dict[str, Figures], half: str) -> None:
+    # Counts and no sentences: whoever reads this in a failure may be tuning.
+    assert figures[half].false_positive_rate <= 0.01, dict(figures[half].topics)
+
+
+@pytest.mark.rule("M4")
+def test_the_report_prints_both_halves_and_shows_sentences_of_the_tuning_half_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A pipeline that is wrong of every ordinary sentence and finds no kind: everything fails.
+    monkeypatch.setattr(detectors, "load", lambda: Pipeline((Everything(),)))
+    assert corpus.main(["--failures", "--json"]) == 0
+    printed = capsys.readouterr().out
+    document = json.loads(printed)
+    for half in HALVES:
+        entries = corpus.read(half)
+        assert document[half]["ordinary"]["false_positive_rate"] == 1
+        assert {kind["recall"] for kind in document[half]["kinds"].values()} == {0}
+        assert document[half]["milliseconds_per_lineup"]["median"] > 0
+        texts = {entry.text for entry in entries if entry.ordinary}
+        shown = {failure["text"] for failure in document["failures"] if "ordinary" in failure}
+        assert shown & texts == (texts if half == TUNING else set())
+    assert sum("missed" in failure for failure in document["failures"]) == sum(
+        not entry.ordinary for entry in corpus.read(TUNING)
+    )
+    assert corpus.main(["--failures"]) == 0
+    told = capsys.readouterr().out
+    assert "false-positive rate 100.00%" in told
+    for entry in corpus.read(HELD_OUT):
+        if len(entry.text) > 20:  # A word such as `volume` is part of other sentences.
+            assert json.dumps(entry.text)[1:-1] not in told
+
+
+def test_reading_the_corpus_says_where_a_text_belongs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    here = tmp_path_factory.mktemp("corpus")
+    (here / TUNING).mkdir()
+    (here / TUNING / "flagged.jsonl").write_text("")
+    monkeypatch.setattr(corpus, "HERE", here)
+    ordinary = here / TUNING / "ordinary.jsonl"
+    # SHA-256 of `abc` begins with the bits 1011, that of `a` with 1100, that of `b` with 0011 (FIPS 180-4).
+    ordinary.write_text('{"kind": "letters", "text": "b"}\n')
+    assert [entry.text for entry in corpus.read(TUNING)] == ["b"]
+    for line, complaint in (
+        ('{"kind": "letters", "text": "abc"}', "line 2: by its hash it belongs to held_out/ordinary.jsonl"),
+        ('{"kind": "letters", "text": "b"}', "line 2: stands in tuning/ordinary.jsonl, line 1 already"),
+        ('{"kind": "letters", "text": "b", "rot13": "o"}', "line 2: is no entry"),
+        ('{"text": "b"}', "line 2: is no entry"),
+    ):
+        ordinary.write_text(f'{{"kind": "letters", "text": "b"}}\n{line}\n')
+        with pytest.raises(ValueError, match=complaint):
+            corpus.read(TUNING)
+    ordinary.write_text("")
+    (here / TUNING / "flagged.jsonl").write_text('{"kind": "lettres", "text": "b"}\n')
+    with pytest.raises(ValueError, match="'lettres' is none of personal-data"):
+        corpus.read(TUNING)
