@@ -249,13 +249,19 @@ async def test_a_claim_brings_past_reasoning_and_name_and_a_release_takes_both(p
     assert await person.get_by_text("18 of 19 texts published, 1 flagged").count() == 1
     withheld = person.locator(".withheld").filter(has_text="Withheld in 2017-W02")
     assert "link" in await withheld.inner_text()
+    await withheld.locator("summary").click()
+    await withheld.get_by_role("textbox").fill("It is my own page, and about football alone.")
     await picture(person, "me")
     await withheld.get_by_role("button", name="Ask for a review").click()
-    assert await person.get_by_text("You asked for a review").count() == 1
+    assert await person.get_by_text("You asked for a review on").count() == 1
+    assert await person.get_by_text("It is my own page, and about football alone.").count() == 1
 
     async def in_the_queue() -> bool:
         queue = (await played.operator.get("/operator/api/v1/moderation/queue")).json()
-        return any(text["contest"] == "2017-W02" and text["review_requested_at"] for text in queue["items"])
+        asked = [text for text in queue["items"] if text["review_requested_at"]]
+        return [(text["contest"], text["review_sentence"]) for text in asked] == [
+            ("2017-W02", "It is my own page, and about football alone.")
+        ]
 
     await until("the request in the moderators' queue", in_the_queue)
     await person.goto(played.claim)

@@ -74,6 +74,7 @@ def test_only_moderation_may_read_words_before_the_lock_and_only_contests_key_ha
 
     assert readers("CONTESTS_PRIVATE") == {"moderation"}
     assert readers("REGISTRY_KEYS") == {"contests"}
+    assert readers("REGISTRY_REVIEWS") == {"moderation"}
     for service in topology.SERVICES:
         allowed = topology.permissions(service).publish
         if service != "moderation":

@@ -118,12 +118,13 @@ class ReviewRequested(Event):
     """An owner asks a person to look again at what moderation withholds; the aggregate's version counts the requests.
 
     With ``lineup_id`` it is about the texts of that locked lineup under ``pointers``, without it about the agent's
-    name. ``judged_version`` is the version of the judgement that the owner saw. Carries no words.
+    name. ``judged_version`` is the version of the judgement that the owner saw. ``sentence`` is what the owner has to
+    say for it, to operators alone; hence a stream that moderation alone may read. Carries no word of the texts.
     """
 
     name: ClassVar[str] = "review.requested"
     owner: ClassVar[str] = "registry"
-    stream: ClassVar[str] = "REGISTRY"
+    stream: ClassVar[str] = "REGISTRY_REVIEWS"
 
     agent_id: UUID
     lineup_id: UUID | None = None
@@ -132,6 +133,7 @@ class ReviewRequested(Event):
     pointers: tuple[str, ...] = ()
     judged_version: int
     requested_at: Instant
+    sentence: str | None = None
 
     def aggregate(self) -> str:
         return f"review/{self.lineup_id or self.agent_id}"
@@ -404,10 +406,12 @@ class State(StrEnum):
 
 
 class FieldState(Part):
-    """The state of one text field of a lineup."""
+    """The state of one text field of a lineup. ``reviewed`` is the version of the owner's newest request to look again
+    that a person has answered, 0 where there is none."""
 
     pointer: str
     state: State
+    reviewed: int = 0
 
 
 class ReasoningJudged(Event):
@@ -449,7 +453,10 @@ class ReasoningReleased(Event):
 
 
 class AgentNameJudged(Event):
-    """What moderation says of an agent's name; a claimed agent's name is shown only when cleared."""
+    """What moderation says of an agent's name; a claimed agent's name is shown only when cleared.
+
+    ``reasons`` are the names of what flagged it; ``reviewed`` is as in ``FieldState``.
+    """
 
     name: ClassVar[str] = "agent.name_judged"
     owner: ClassVar[str] = "moderation"
@@ -458,6 +465,8 @@ class AgentNameJudged(Event):
     agent_id: UUID
     agent_name: str
     state: State
+    reasons: tuple[str, ...] = ()
+    reviewed: int = 0
 
     def aggregate(self) -> str:
         return f"agent-name/{self.agent_id}"

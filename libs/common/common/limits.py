@@ -64,6 +64,7 @@ USUAL: tuple[Limit, ...] = (
     Limit("claim-pages", "address", 60, 60, "the pages under /claim"),
     Limit("sign-ins", "address", 30, 600, "attempts to sign in"),
     Limit("page-acts", "address", 60, 600, "what an owner does on the pages under /me, and signing out"),
+    Limit("reviews", "agent", 40, 86_400, "an owner's requests to look at a withheld text again"),
     Limit("submissions", "key", 60, 60, "POST /api/v1/contests/{contest}/lineups"),
     Limit("submissions-by-address", "address", 600, 60, "the same, all agents of one address together", silent=True),
     Limit("checks", "key", 120, 60, "POST /api/v1/contests/{contest}/lineups/check"),

@@ -1,8 +1,8 @@
 """Streams, durables and who may read what: data, read by the provisioner and by the NATS account file.
 
-A service reads a stream through one durable of its own name. ``REGISTRY_KEYS`` and ``CONTESTS_PRIVATE``
-are streams of their own so that neither their bodies nor their sequence numbers reach anybody else; their dead
-letters are kept apart for the same reason: whoever writes one is told its number.
+A service reads a stream through one durable of its own name. ``REGISTRY_KEYS``, ``REGISTRY_REVIEWS`` and
+``CONTESTS_PRIVATE`` are streams of their own so that neither their bodies nor their sequence numbers reach anybody
+else; their dead letters are kept apart for the same reason: whoever writes one is told its number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SERVICES = ("registry", "contests", "moderation", "settlement", "boards")
 DEAD_LETTERS = "DEAD"
 DEAD_PRIVATE = "DEAD_PRIVATE"
 """The dead letters of :data:`PRIVATE_STREAMS`."""
-PRIVATE_STREAMS = ("REGISTRY_KEYS", "CONTESTS_PRIVATE")
+PRIVATE_STREAMS = ("REGISTRY_KEYS", "REGISTRY_REVIEWS", "CONTESTS_PRIVATE")
 """Each is read by one service alone."""
 ADVISORIES = "ADVISORIES"
 AGENT_BY_KEY = "rpc.registry.agent_by_key"
@@ -62,10 +62,7 @@ def _dead(*, private: bool) -> tuple[str, ...]:
 
 
 STREAMS: tuple[Stream, ...] = (
-    *(
-        Stream(name, _subjects(name))
-        for name in ("REGISTRY", "REGISTRY_KEYS", "CONTESTS", "CONTESTS_PRIVATE", "MODERATION", "SETTLEMENT")
-    ),
+    *(Stream(name, _subjects(name)) for name in ("REGISTRY", *PRIVATE_STREAMS, "CONTESTS", "MODERATION", "SETTLEMENT")),
     Stream(DEAD_LETTERS, _dead(private=False)),
     Stream(DEAD_PRIVATE, _dead(private=True)),
     Stream(ADVISORIES, ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",)),
@@ -79,7 +76,8 @@ DURABLES: tuple[Durable, ...] = (
     Durable("registry", "MODERATION", (ev.ReasoningJudged, ev.AgentNameJudged)),
     Durable("contests", "REGISTRY", _AGENT),
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
-    Durable("moderation", "REGISTRY", (*_AGENT, ev.ModelMapped, ev.ReviewRequested)),
+    Durable("moderation", "REGISTRY", (*_AGENT, ev.ModelMapped)),
+    Durable("moderation", "REGISTRY_REVIEWS", (ev.ReviewRequested,)),
     Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
     Durable("moderation", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),

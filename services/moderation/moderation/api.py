@@ -54,7 +54,8 @@ class ItemView(BaseModel):
     """A text of a locked lineup, or an agent's name (then without lineup and pointer), and its verdict.
 
     ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's; where a person judged after
-    it, ``judged_by`` says who. ``review_requested_at`` stands where the owner asked to look again and nobody has.
+    it, ``judged_by`` says who. ``review_requested_at`` stands where the owner asked to look again and nobody has, with
+    what the owner has to say for it.
     """
 
     contest: str | None
@@ -71,6 +72,7 @@ class ItemView(BaseModel):
     judged_by: str | None
     judged_at: datetime | None
     review_requested_at: datetime | None
+    review_sentence: str | None
 
 
 class QueueView(BaseModel):

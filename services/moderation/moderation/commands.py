@@ -124,7 +124,13 @@ async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int
     told: list[tuple[ev.Event, int]] = []
     for agent, verdict in zip(waiting, verdicts, strict=True):
         await store.judged_name(agent, verdict, pipeline.version)
-        event = ev.AgentNameJudged(agent_id=agent.agent_id, agent_name=agent.name, state=verdict.state)
+        event = ev.AgentNameJudged(
+            agent_id=agent.agent_id,
+            agent_name=agent.name,
+            state=verdict.state,
+            reasons=domain.reasons(verdict.state, (one.detector for one in verdict.findings), by_hand=False),
+            reviewed=agent.reviewed,
+        )
         told.append((event, agent.told_version + 1))
     await emit_all(store.connection, told)
     _count(metrics, verdicts, failures)
@@ -178,7 +184,13 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
         after={"state": wanted.state.value, "version": held.version + 1, "via": via},
     )
     if held.place is None:
-        named = ev.AgentNameJudged(agent_id=held.agent_id, agent_name=held.text, state=wanted.state)
+        named = ev.AgentNameJudged(
+            agent_id=held.agent_id,
+            agent_name=held.text,
+            state=wanted.state,
+            reasons=domain.reasons(wanted.state, (), by_hand=True),
+            reviewed=held.review,
+        )
         await emit_all(store.connection, [(named, held.version + 1)])
     else:
         await publish(store, held.place.lineup_id)
@@ -210,11 +222,14 @@ def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event,
         "revision": news.revision,
     }
     events: list[tuple[ev.Event, int]] = []
+    texts = lineup.facts.revisions[news.revision]
     if news.states is not None:
-        fields = tuple(ev.FieldState(pointer=pointer, state=state) for pointer, state in news.states.by_pointer.items())
+        fields = tuple(
+            ev.FieldState(pointer=pointer, state=state, reviewed=texts[pointer].reviewed)
+            for pointer, state in news.states.by_pointer.items()
+        )
         events.append((ev.ReasoningJudged(**about, fields=fields, reasons=dict(news.reasons)), news.states.version))
     if news.words is not None:
-        texts = lineup.facts.revisions[news.revision]
         words = tuple(
             ev.Words(pointer=pointer, text=text, salt=texts[pointer].salt)
             for pointer, text in news.words.by_pointer.items()

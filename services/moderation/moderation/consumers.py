@@ -58,5 +58,6 @@ async def mapped(connection: AsyncConnection, event: ev.ModelMapped, envelope: e
 
 @HANDLERS.on(ev.ReviewRequested)
 async def review(connection: AsyncConnection, event: ev.ReviewRequested, envelope: ev.Envelope) -> None:
-    about = event.agent_id if event.lineup_id is None else event.lineup_id
-    await Store(connection).review(about, event.pointers, event.requested_at, envelope.aggregateversion)
+    about, pointers = (event.agent_id, ("",)) if event.lineup_id is None else (event.lineup_id, event.pointers)
+    version = envelope.aggregateversion
+    await Store(connection).review(about, pointers, event.requested_at, version, event.sentence)

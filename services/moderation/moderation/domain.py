@@ -162,11 +162,15 @@ def phase(*, locked: bool, cancelled: bool) -> Phase:
 
 @dataclass(frozen=True)
 class Text:
-    """One text field of a revision with where it stands; ``salt`` goes out with the words alone."""
+    """One text field of a revision with where it stands; ``salt`` goes out with the words alone.
+
+    ``reviewed`` is the version of the owner's newest request to look again that a person has answered.
+    """
 
     text: str
     standing: Standing = Standing()
     salt: str | None = None
+    reviewed: int = 0
 
 
 class Judgement(BaseModel):

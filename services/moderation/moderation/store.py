@@ -164,11 +164,13 @@ REVIEWS = Table(
     "reviews",
     METADATA,
     Column("about", Uuid, primary_key=True),
-    Column("pointers", JSONB, nullable=False),
+    Column("pointer", Text, primary_key=True),
     Column("version", Integer, nullable=False),
     Column("requested_at", DateTime(timezone=True), nullable=False),
+    Column("sentence", Text),
 )
-"""The newest request of an owner to look again: at a lineup's texts, or (``about`` the agent) at its name."""
+"""The newest request of an owner to look again: at a text of a lineup, or (``about`` the agent, ``pointer`` empty) at
+its name."""
 
 JUDGEMENTS = Table(
     "judgements",
@@ -257,6 +259,7 @@ class WaitingName:
     agent_id: UUID
     name: str
     told_version: int
+    reviewed: int
 
 
 @dataclass(frozen=True)
@@ -432,14 +435,17 @@ class Store:
         """A model's label; one that is not known yet waits to be judged."""
         await self.connection.execute(insert(MODELS).values(model=model).on_conflict_do_nothing())
 
-    async def review(self, about: UUID, pointers: Sequence[str], requested_at: datetime, version: int) -> None:
-        """An owner asks a person to look again; the newest request counts."""
-        values = {"pointers": list(pointers), "requested_at": requested_at, "version": version}
-        await self.connection.execute(
-            insert(REVIEWS)
-            .values(about=about, **values)
-            .on_conflict_do_update(index_elements=["about"], set_=values, where=REVIEWS.c.version < version)
+    async def review(
+        self, about: UUID, pointers: Sequence[str], requested_at: datetime, version: int, sentence: str | None
+    ) -> None:
+        """An owner asks a person to look again; of each text the newest request counts."""
+        values = {"requested_at": requested_at, "version": version, "sentence": sentence}
+        statement = insert(REVIEWS).on_conflict_do_update(
+            index_elements=["about", "pointer"], set_=values, where=REVIEWS.c.version < version
         )
+        rows = [{"about": about, "pointer": pointer, **values} for pointer in sorted(set(pointers))]
+        if rows:
+            await self.connection.execute(statement, rows)
 
     # --- judging ---
 
@@ -546,7 +552,7 @@ class Store:
     async def waiting_names(self, limit: int) -> Sequence[WaitingName]:
         """Agents' names to be judged; no other copy gets them."""
         query = (
-            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version)
+            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version, AGENTS.c.reviewed)
             .where(AGENTS.c.pipeline_state.is_(None))
             .order_by(AGENTS.c.agent_id)
             .limit(limit)
@@ -628,7 +634,7 @@ class Store:
         row = next((row for row in await self.connection.execute(texts) if row.pointer == pointer), None)
         if row is None:
             return None
-        review = await self._review(lineup_id, REVIEWS.c.pointers.has_key(pointer))
+        review = await self._review(lineup_id, pointer)
         standing = _standing(row)
         return Judged(
             known.agent_id,
@@ -653,8 +659,10 @@ class Store:
         state = None if row.state is None else State(row.state)
         return Judged(agent_id, row.name, state, row.told_version, await self._review(agent_id))
 
-    async def _review(self, about: UUID, *conditions: Any) -> int:
-        query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(REVIEWS.c.about == about, *conditions)
+    async def _review(self, about: UUID, pointer: str = "") -> int:
+        query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(
+            REVIEWS.c.about == about, REVIEWS.c.pointer == pointer
+        )
         return int((await self.connection.execute(query)).scalar_one())
 
     async def judged_by_hand(
@@ -738,10 +746,10 @@ class Store:
         if not finals:
             return ()
         of_these = tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_([(row.lineup_id, row.revision) for row in finals])
-        held = select(TEXTS.c.text, TEXTS.c.salt, *_KEY, *_STANDING).where(of_these)
+        held = select(TEXTS.c.text, TEXTS.c.salt, TEXTS.c.reviewed, *_KEY, *_STANDING).where(of_these)
         texts: dict[UUID, dict[str, domain.Text]] = {row.lineup_id: {} for row in finals}
         for row in await self.connection.execute(held.with_for_update(skip_locked=True)):
-            texts[row.lineup_id][row.pointer] = domain.Text(row.text, _standing(row), row.salt)
+            texts[row.lineup_id][row.pointer] = domain.Text(row.text, _standing(row), row.salt, row.reviewed)
         counted = select(TEXTS.c.lineup_id, func.count().label("many")).where(of_these).group_by(TEXTS.c.lineup_id)
         whole = {row.lineup_id: row.many for row in await self.connection.execute(counted)}
         return [
@@ -837,7 +845,7 @@ class Store:
 def _texts() -> Select[Any]:
     asked = and_(
         REVIEWS.c.about == TEXTS.c.lineup_id,
-        REVIEWS.c.pointers.has_key(TEXTS.c.pointer),
+        REVIEWS.c.pointer == TEXTS.c.pointer,
         REVIEWS.c.version > TEXTS.c.reviewed,
     )
     return (
@@ -856,6 +864,7 @@ def _texts() -> Select[Any]:
             TEXTS.c.judged_by,
             TEXTS.c.judged_at,
             REVIEWS.c.requested_at.label("review_requested_at"),
+            REVIEWS.c.sentence.label("review_sentence"),
         )
         .join(FINALS, and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision))
         .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
@@ -865,7 +874,7 @@ def _texts() -> Select[Any]:
 
 
 def _names() -> Select[Any]:
-    asked = and_(REVIEWS.c.about == AGENTS.c.agent_id, REVIEWS.c.version > AGENTS.c.reviewed)
+    asked = and_(REVIEWS.c.about == AGENTS.c.agent_id, REVIEWS.c.pointer == "", REVIEWS.c.version > AGENTS.c.reviewed)
     return select(
         null().label("contest"),
         null().label("lineup_id"),
@@ -881,4 +890,5 @@ def _names() -> Select[Any]:
         AGENTS.c.judged_by,
         AGENTS.c.judged_at,
         REVIEWS.c.requested_at.label("review_requested_at"),
+        REVIEWS.c.sentence.label("review_sentence"),
     ).outerjoin(REVIEWS, asked)

@@ -27,10 +27,21 @@ async def locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: 
 
 @HANDLERS.on(ev.ReasoningJudged)
 async def judged(connection: AsyncConnection, event: ev.ReasoningJudged, envelope: ev.Envelope) -> None:
-    fields = [Field(field.pointer, field.state, event.reasons.get(field.pointer, ())) for field in event.fields]
-    await Store(connection).put_reasoning(event.lineup_id, event.agent_id, fields, envelope.aggregateversion)
+    fields = [
+        Field(field.pointer, field.state, event.reasons.get(field.pointer, ()), field.reviewed)
+        for field in event.fields
+    ]
+    version, at = envelope.aggregateversion, envelope.time
+    await Store(connection).put_reasoning(event.lineup_id, event.agent_id, fields, version, at=at)
 
 
 @HANDLERS.on(ev.AgentNameJudged)
 async def name_judged(connection: AsyncConnection, event: ev.AgentNameJudged, envelope: ev.Envelope) -> None:
-    await Store(connection).put_name_state(event.agent_id, event.state, envelope.aggregateversion)
+    await Store(connection).put_name_state(
+        event.agent_id,
+        event.state,
+        envelope.aggregateversion,
+        reasons=event.reasons,
+        reviewed=event.reviewed,
+        at=envelope.time,
+    )

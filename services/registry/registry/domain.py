@@ -371,6 +371,15 @@ def destination(wanted: str | None) -> str:
     return f"/claim/{token}" if claims else HOME
 
 
+LONGEST_SENTENCE = 500
+"""Characters of what an owner may say for a text when they ask for a review."""
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without what a database cannot keep."""
+    return " ".join(text.replace("\x00", " ").split())
+
+
 def field_name(pointer: str, slots: Sequence[str]) -> str:
     """What a text field of a lineup is called, from its JSON pointer and the slots in the submitted order."""
     parts = pointer.split("/")

@@ -29,12 +29,13 @@ from common.clock import SystemClock, wall
 from common.limits import RateLimited, keep, limited
 from common.logs import logger
 from common.problems import Problem, Unauthorized
+from common.reasons import explained
 from common.requests import BearerKey, read_body
 from common.service import Connection, Runtime, RuntimeOf
 from registry import commands, domain, people, signin
 from registry.settings import PeopleSettings
 from registry.signin import Identity, Providers, Secrets
-from registry.store import LockedLineup, Session, Store
+from registry.store import Field, LockedLineup, Review, Session, Store
 
 LARGEST_FORM = 8 * 1024
 """Bytes; an address and two tokens are a small part of it."""
@@ -68,7 +69,7 @@ HEADERS = {
 _pages = Environment(
     loader=PackageLoader("registry"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_pages.globals.update(version=_VERSION, State=ev.State)
+_pages.globals.update(version=_VERSION, State=ev.State, explained=explained, longest_sentence=domain.LONGEST_SENTENCE)
 
 R = TypeVar("R")
 
@@ -584,16 +585,28 @@ async def me(visitor: VisitorOf, connection: Connection) -> Response:
     if session is None:
         return visitor.go(f"/signin?next={domain.HOME}")
     agents = await people.owned(Store(connection), session.owner_id)
-    return visitor.page("me.html", session=session, agents=agents, flagged_in=_flagged_in)
+    return visitor.page("me.html", session=session, agents=agents, reviewed=_reviewed, name_asked=people.name_asked)
 
 
-def _flagged_in(lineup: LockedLineup) -> list[tuple[str, str]]:
-    """The flagged texts of a lineup: what each is called, and why it was flagged."""
-    return [
-        (domain.field_name(field.pointer, lineup.slots), ", ".join(field.reasons).replace("-", " "))
-        for field in lineup.fields
-        if field.state == ev.State.FLAGGED
-    ]
+@dataclass(frozen=True)
+class _Text:
+    """A flagged or reviewed text as its owner's page shows it. ``asked``: a review that nobody has answered."""
+
+    name: str
+    field: Field
+    review: Review | None
+    asked: bool
+
+
+def _reviewed(lineup: LockedLineup) -> list[_Text]:
+    """The texts of a lineup that are flagged, or that a review was asked for."""
+    texts = []
+    for field in lineup.fields:
+        review = lineup.reviews.get(field.pointer)
+        if field.state == ev.State.FLAGGED or review is not None:
+            name = domain.field_name(field.pointer, lineup.slots)
+            texts.append(_Text(name, field, review, people.asked(field, review)))
+    return texts
 
 
 @router.get("/me/agents/{agent_id}/{act}")
@@ -628,16 +641,28 @@ async def release(
 
 
 @router.post("/me/agents/{agent_id}/review", dependencies=_ACT)
-async def review(
-    form: FormOf, agent_id: UUID, visitor: VisitorOf, connection: Connection, session: SessionOf
-) -> Response:
-    """Ask for another look at a lineup's flagged texts, or at the name."""
+async def review(form: FormOf, agent_id: UUID, visitor: VisitorOf) -> Response:
+    """Ask for another look at a flagged text of a lineup, or at the name, in the owner's own words or in none."""
     try:
         lineup = UUID(form["lineup"]) if form.get("lineup") else None
     except ValueError:
         raise Refusal(404, "There is nothing here", "", again=domain.HOME, label="Your agents") from None
-    now = await CLOCK.now(connection)
-    await _or_refuse(people.ask_review(Store(connection), session.owner_id, agent_id, lineup, now=now))
+    async with visitor.runtime.database.transaction() as connection:
+        session = await _signed_in(visitor, connection)
+        await _or_refuse(people.own(Store(connection), session.owner_id, agent_id))
+    await _or_refuse(keep(visitor.runtime, visitor.request, ["reviews"], agent=agent_id))
+    async with visitor.runtime.database.transaction() as connection:
+        await _or_refuse(
+            people.ask_review(
+                Store(connection),
+                session.owner_id,
+                agent_id,
+                lineup,
+                form.get("pointer"),
+                sentence=form.get("sentence", ""),
+                now=await CLOCK.now(connection),
+            )
+        )
     return visitor.go(f"{domain.HOME}#{agent_id}")
 
 

@@ -9,7 +9,8 @@ The errors, beside their use::
     ├── LinkUsed           410   the agent is claimed, or the link was used
     ├── LinkExpired        410
     ├── NotYours           404   no agent of this owner
-    └── NothingToReview    409   nothing is withheld, or a review was asked for
+    ├── NothingToReview    409   nothing is withheld, or a review was asked for
+    └── SentenceTooLong    422
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from common.service import Runtime
 from registry import commands, domain
 from registry.domain import Agent
 from registry.signin import Identity, Secrets
-from registry.store import LockedLineup, NameState, Session, Store
+from registry.store import Field, LockedLineup, NameState, Review, Session, Store
 
 _SEEN_EVERY = timedelta(minutes=5)
 _PERSON = "person"
@@ -60,9 +61,15 @@ class NothingToReview(Problem):
     title = "There is nothing to review"
 
 
+class SentenceTooLong(Problem):
+    status = 422
+    code = "sentence-too-long"
+    title = "That is too long to be read"
+
+
 @dataclass(frozen=True)
 class Owned:
-    """An agent as its owner sees it. ``withheld`` are the lineups with a text that moderation flagged."""
+    """An agent as its owner sees it."""
 
     agent: Agent
     name: NameState
@@ -74,12 +81,22 @@ class Owned:
 
     @property
     def withheld(self) -> Sequence[LockedLineup]:
-        return [lineup for lineup in self.lineups if flagged(lineup)]
+        """Lineups with a text that is flagged, or that a review was asked for."""
+        return [
+            lineup
+            for lineup in self.lineups
+            if lineup.reviews or any(field.state == ev.State.FLAGGED for field in lineup.fields)
+        ]
 
 
-def flagged(lineup: LockedLineup) -> list[str]:
-    """Pointers of the texts that moderation flagged."""
-    return [field.pointer for field in lineup.fields if field.state == ev.State.FLAGGED]
+def asked(field: Field, review: Review | None) -> bool:
+    """Whether a review of a text was asked for that nobody has answered."""
+    return review is not None and field.reviewed < review.version
+
+
+def name_asked(name: NameState) -> bool:
+    """Whether a review of a name was asked for that nobody has answered."""
+    return name.review is not None and name.reviewed < name.review.version
 
 
 # --- signing in ----------------------------------------------------------------------------------
@@ -258,35 +275,56 @@ async def release(store: Store, owner_id: UUID, agent_id: UUID) -> Agent:
 
 
 async def ask_review(
-    store: Store, owner_id: UUID, agent_id: UUID, lineup_id: UUID | None, *, now: datetime
+    store: Store,
+    owner_id: UUID,
+    agent_id: UUID,
+    lineup_id: UUID | None,
+    pointer: str | None = None,
+    *,
+    sentence: str = "",
+    now: datetime,
 ) -> ev.ReviewRequested:
-    """Ask a person to look again at a lineup's flagged texts, or (without a lineup) at the agent's flagged name.
+    """Ask a person to look again at a flagged text of a lineup (all of them without ``pointer``), or (without a
+    lineup) at the agent's flagged name. ``sentence`` is what the owner has to say for it.
 
-    One request for one judgement; after another judgement it can be asked again. Raises ``NotYours``,
-    ``NothingToReview``.
+    One open request for one text; after a person has answered it can be asked again. Raises ``NotYours``,
+    ``NothingToReview``, ``SentenceTooLong``.
     """
+    sentence = domain.one_line(sentence)
+    if len(sentence) > domain.LONGEST_SENTENCE:
+        raise SentenceTooLong(f"It has {len(sentence)} characters; {domain.LONGEST_SENTENCE} are read.")
+    said = sentence or None
     await own(store, owner_id, agent_id)
     if lineup_id is None:
         name = (await store.name_states([agent_id]))[agent_id]
-        pointers, judged, about = [domain.NAME] * (name.state == ev.State.FLAGGED), name.judged, domain.NAME
-        event = ev.ReviewRequested(agent_id=agent_id, judged_version=judged, requested_at=now)
+        wanted = [""] if name.state == ev.State.FLAGGED and not name_asked(name) else []
+        judged, about = name.judged, domain.NAME
+        event = ev.ReviewRequested(agent_id=agent_id, judged_version=judged, requested_at=now, sentence=said)
     else:
         lineups = (await store.lineups_of([agent_id], lineup_id=lineup_id))[agent_id]
         if not lineups:
             raise NotYours("This agent has no such lineup.")
         lineup = lineups[0]
-        pointers, judged, about = flagged(lineup), lineup.judged, str(lineup_id)
+        wanted = [
+            field.pointer
+            for field in lineup.fields
+            if field.state == ev.State.FLAGGED
+            and pointer in (None, field.pointer)
+            and not asked(field, lineup.reviews.get(field.pointer))
+        ]
+        judged, about = lineup.judged, str(lineup_id)
         event = ev.ReviewRequested(
             agent_id=agent_id,
             lineup_id=lineup_id,
             contest=lineup.contest,
             revision=lineup.revision,
-            pointers=tuple(pointers),
+            pointers=tuple(wanted),
             judged_version=judged,
             requested_at=now,
+            sentence=said,
         )
-    version = await store.add_review(agent_id, about, judged, at=now) if pointers else None
-    if version is None:
-        raise NothingToReview("Nothing is flagged, or a review of this judgement has been asked for.")
+    if not wanted:
+        raise NothingToReview("It is not flagged, or a review of it has been asked for and nobody has looked yet.")
+    version = await store.add_review(agent_id, owner_id, about, wanted, judged=judged, sentence=said, at=now)
     await emit(store.connection, event, version)
     return event

@@ -21,7 +21,6 @@ from sqlalchemy import (
     Text,
     Uuid,
     and_,
-    cast,
     delete,
     func,
     or_,
@@ -200,7 +199,7 @@ REASONINGS = Table(
     Column("version", Integer, nullable=False),
     Index("reasonings_of_agent", "agent_id"),
 )
-"""What moderation says of each text of a locked lineup: ``fields`` is [{pointer, state, reasons}]."""
+"""What moderation says of each text of a locked lineup: ``fields`` is [{pointer, state, reasons, reviewed}]."""
 
 NAME_STATES = Table(
     "name_states",
@@ -208,6 +207,8 @@ NAME_STATES = Table(
     Column("agent_id", Uuid, primary_key=True),
     Column("state", Text, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("reasons", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("reviewed", Integer, nullable=False, server_default=text("0")),
 )
 
 REVIEWS = Table(
@@ -215,11 +216,16 @@ REVIEWS = Table(
     METADATA,
     Column("agent_id", Uuid, ForeignKey("agents.agent_id"), primary_key=True),
     Column("about", Text, primary_key=True),
+    Column("pointer", Text, primary_key=True),
+    Column("owner_id", Uuid),
     Column("judged_version", Integer, nullable=False),
     Column("version", Integer, nullable=False),
     Column("requested_at", DateTime(timezone=True), nullable=False),
+    Column("sentence", Text),
+    Column("answered_at", DateTime(timezone=True)),
 )
-"""Reviews that owners asked for. ``about`` is a lineup's id, or ``name``; ``judged_version`` the judgement meant."""
+"""The newest review of each text that its owner asked for. ``about`` is a lineup's id, or ``name`` (then ``pointer``
+is empty); ``version`` counts the requests about it, ``judged_version`` is the judgement meant."""
 
 
 @dataclass(frozen=True)
@@ -241,12 +247,24 @@ class MailLink:
 
 
 @dataclass(frozen=True)
+class Review:
+    """An owner's newest request to look at a text again; ``answered_at`` is when a person had, as far as is known."""
+
+    version: int
+    owner_id: UUID | None
+    requested_at: datetime
+    sentence: str | None
+    answered_at: datetime | None
+
+
+@dataclass(frozen=True)
 class Field:
-    """What moderation says of one text, and why."""
+    """What moderation says of one text, and why; ``reviewed`` is the newest request of its owner that is answered."""
 
     pointer: str
     state: str
     reasons: tuple[str, ...]
+    reviewed: int = 0
 
 
 @dataclass(frozen=True)
@@ -261,16 +279,18 @@ class LockedLineup:
     slots: tuple[str, ...]
     fields: tuple[Field, ...]
     judged: int
-    review: bool
+    reviews: dict[str, Review]
 
 
 @dataclass(frozen=True)
 class NameState:
-    """What moderation says of an agent's name; ``review`` is whether its owner asked for another look."""
+    """What moderation says of an agent's name, and the newest review that its owner asked for."""
 
     state: str
     judged: int
-    review: bool
+    reasons: tuple[str, ...] = ()
+    reviewed: int = 0
+    review: Review | None = None
 
 
 @dataclass(frozen=True)
@@ -625,51 +645,67 @@ class Store:
             .on_conflict_do_nothing(index_elements=["lineup_id"])
         )
 
-    async def put_reasoning(self, lineup_id: UUID, agent_id: UUID, fields: Sequence[Field], version: int) -> None:
-        """Keep what moderation says of a lineup's texts, unless something newer is kept."""
+    async def put_reasoning(
+        self, lineup_id: UUID, agent_id: UUID, fields: Sequence[Field], version: int, *, at: datetime
+    ) -> None:
+        """Keep what moderation said ``at`` a time of a lineup's texts, unless something newer is kept."""
         values = {"fields": [asdict(field) for field in fields], "version": version}
         statement = insert(REASONINGS).values(lineup_id=lineup_id, agent_id=agent_id, **values)
-        await self.connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["lineup_id"], set_=values, where=REASONINGS.c.version < version
-            )
+        statement = statement.on_conflict_do_update(
+            index_elements=["lineup_id"], set_=values, where=REASONINGS.c.version < version
         )
+        kept = await self.connection.execute(statement.returning(REASONINGS.c.lineup_id))
+        if kept.one_or_none() is not None:
+            await self._answered(str(lineup_id), {field.pointer: field.reviewed for field in fields}, at)
 
-    async def put_name_state(self, agent_id: UUID, state: str, version: int) -> None:
-        """Keep what moderation says of a name, unless something newer is kept."""
-        values = {"state": state, "version": version}
+    async def put_name_state(
+        self, agent_id: UUID, state: str, version: int, *, reasons: Sequence[str], reviewed: int, at: datetime
+    ) -> None:
+        """Keep what moderation said ``at`` a time of a name, unless something newer is kept."""
+        values = {"state": state, "version": version, "reasons": list(reasons), "reviewed": reviewed}
         statement = insert(NAME_STATES).values(agent_id=agent_id, **values)
-        await self.connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["agent_id"], set_=values, where=NAME_STATES.c.version < version
-            )
+        statement = statement.on_conflict_do_update(
+            index_elements=["agent_id"], set_=values, where=NAME_STATES.c.version < version
         )
+        kept = await self.connection.execute(statement.returning(NAME_STATES.c.agent_id))
+        if kept.one_or_none() is not None:
+            await self._answered(NAME, {"": reviewed}, at, agent_id)
+
+    async def _answered(self, about: str, reviewed: dict[str, int], at: datetime, agent_id: UUID | None = None) -> None:
+        """Note when requests were answered; an answer that was taken back answers nothing."""
+        asked = REVIEWS.c.about == about
+        if agent_id is not None:
+            asked = and_(asked, REVIEWS.c.agent_id == agent_id)
+        for row in (await self.connection.execute(select(REVIEWS).where(asked).with_for_update())).all():
+            answered = reviewed.get(row.pointer, 0) >= row.version
+            if answered != (row.answered_at is not None):
+                this = and_(asked, REVIEWS.c.agent_id == row.agent_id, REVIEWS.c.pointer == row.pointer)
+                await self.connection.execute(update(REVIEWS).where(this).values(answered_at=at if answered else None))
 
     async def name_states(self, agent_ids: Collection[UUID]) -> dict[UUID, NameState]:
         """What moderation says of agents' names; ``unchecked`` before it has said anything."""
-        review = and_(
-            REVIEWS.c.agent_id == NAME_STATES.c.agent_id,
-            REVIEWS.c.about == NAME,
-            REVIEWS.c.judged_version == NAME_STATES.c.version,
-        )
-        query = select(NAME_STATES, REVIEWS.c.about).outerjoin(REVIEWS, review)
-        rows = await self.connection.execute(query.where(NAME_STATES.c.agent_id.in_(agent_ids)))
-        found = {row.agent_id: NameState(row.state, row.version, row.about is not None) for row in rows}
-        return {agent_id: found.get(agent_id, NameState("unchecked", 0, False)) for agent_id in agent_ids}
+        reviews = await self._reviews(agent_ids)
+        rows = await self.connection.execute(select(NAME_STATES).where(NAME_STATES.c.agent_id.in_(agent_ids)))
+        found = {
+            row.agent_id: NameState(
+                row.state,
+                row.version,
+                tuple(row.reasons),
+                row.reviewed,
+                reviews.get((row.agent_id, NAME), {}).get(""),
+            )
+            for row in rows
+        }
+        return {agent_id: found.get(agent_id, NameState("unchecked", 0)) for agent_id in agent_ids}
 
     async def lineups_of(
         self, agent_ids: Collection[UUID], *, lineup_id: UUID | None = None
     ) -> dict[UUID, list[LockedLineup]]:
         """The locked lineups of agents, newest contest first, or the one that is named."""
-        review = and_(
-            REVIEWS.c.agent_id == LINEUPS.c.agent_id,
-            REVIEWS.c.about == cast(LINEUPS.c.lineup_id, Text),
-            REVIEWS.c.judged_version == REASONINGS.c.version,
-        )
+        reviews = await self._reviews(agent_ids)
         query = (
-            select(LINEUPS, REASONINGS.c.fields, REASONINGS.c.version, REVIEWS.c.about)
+            select(LINEUPS, REASONINGS.c.fields, REASONINGS.c.version)
             .outerjoin(REASONINGS, REASONINGS.c.lineup_id == LINEUPS.c.lineup_id)
-            .outerjoin(REVIEWS, review)
             .where(LINEUPS.c.agent_id.in_(agent_ids))
             .order_by(LINEUPS.c.contest.desc(), LINEUPS.c.lineup_id)
         )
@@ -685,26 +721,51 @@ class Store:
                     accepted_at=row.accepted_at.astimezone(UTC),
                     model=row.model,
                     slots=tuple(row.slots),
-                    fields=tuple(Field(f["pointer"], f["state"], tuple(f["reasons"])) for f in row.fields or ()),
+                    fields=tuple(
+                        Field(f["pointer"], f["state"], tuple(f["reasons"]), f.get("reviewed", 0))
+                        for f in row.fields or ()
+                    ),
                     judged=row.version or 0,
-                    review=row.about is not None,
+                    reviews=reviews.get((row.agent_id, str(row.lineup_id)), {}),
                 )
             )
         return found
 
-    async def add_review(self, agent_id: UUID, about: str, judged: int, *, at: datetime) -> int | None:
-        """Ask for a review of one judgement; the number of requests about it, or ``None`` where it was asked for."""
-        statement = insert(REVIEWS).values(
-            agent_id=agent_id, about=about, judged_version=judged, version=1, requested_at=at
-        )
-        statement = statement.on_conflict_do_update(
-            index_elements=["agent_id", "about"],
-            set_={"judged_version": judged, "version": REVIEWS.c.version + 1, "requested_at": at},
-            where=REVIEWS.c.judged_version < judged,
-        )
-        version: int | None = (
-            await self.connection.execute(statement.returning(REVIEWS.c.version))
-        ).scalar_one_or_none()
+    async def _reviews(self, agent_ids: Collection[UUID]) -> dict[tuple[UUID, str], dict[str, Review]]:
+        """The newest review of each text that the owners of agents asked for: by agent and what it is about."""
+        found: dict[tuple[UUID, str], dict[str, Review]] = {}
+        for row in await self.connection.execute(select(REVIEWS).where(REVIEWS.c.agent_id.in_(agent_ids))):
+            answered = None if row.answered_at is None else row.answered_at.astimezone(UTC)
+            review = Review(row.version, row.owner_id, row.requested_at.astimezone(UTC), row.sentence, answered)
+            found.setdefault((row.agent_id, row.about), {})[row.pointer] = review
+        return found
+
+    async def add_review(
+        self,
+        agent_id: UUID,
+        owner_id: UUID,
+        about: str,
+        pointers: Sequence[str],
+        *,
+        judged: int,
+        sentence: str | None,
+        at: datetime,
+    ) -> int:
+        """Ask for a review of texts, of an agent that is held; the number of requests about the same thing."""
+        same = and_(REVIEWS.c.agent_id == agent_id, REVIEWS.c.about == about)
+        newest = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(same)
+        version = int((await self.connection.execute(newest)).scalar_one()) + 1
+        asked = {
+            "owner_id": owner_id,
+            "judged_version": judged,
+            "version": version,
+            "requested_at": at,
+            "sentence": sentence,
+            "answered_at": None,
+        }
+        rows = [{"agent_id": agent_id, "about": about, "pointer": pointer, **asked} for pointer in pointers]
+        statement = insert(REVIEWS).on_conflict_do_update(index_elements=["agent_id", "about", "pointer"], set_=asked)
+        await self.connection.execute(statement, rows)
         return version
 
     # models

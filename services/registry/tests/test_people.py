@@ -30,6 +30,7 @@ from pydantic import ValidationError
 from sqlalchemy import func, select, update
 
 from common import events as ev
+from common.reasons import explained
 from common.settings import Settings
 from embedded.process import free_port
 from registry import domain, pages, signin
@@ -949,7 +950,7 @@ async def test_a_new_key_that_contests_does_not_take_leaves_the_old_one_good(sta
 async def test_an_owner_sees_why_words_and_a_name_are_withheld_and_asks_for_a_review_once(
     start: Start, configured: str
 ) -> None:
-    async with start("registry") as service, browser(service) as ann:
+    async with start("registry") as service, browser(service) as ann, browser(service) as eve:
         agent = await claimed(service, ann)
         agent_id, lineup = UUID(agent["agent"]["id"]), uuid4()
         at = pages.wall()
@@ -976,22 +977,31 @@ async def test_an_owner_sees_why_words_and_a_name_are_withheld_and_asks_for_a_re
             fields=tuple(ev.FieldState(pointer=pointer, state=ev.State(state)) for pointer, state in states.items()),
             reasons={"/picks/0/rationale": ("personal-data",)},
         )
-        name = ev.AgentNameJudged(agent_id=agent_id, agent_name="Alice", state=ev.State.FLAGGED)
+        name = ev.AgentNameJudged(agent_id=agent_id, agent_name="Alice", state=ev.State.FLAGGED, reasons=("profanity",))
         await service.publish(judged, 2)
         await service.publish(locked)
         await service.publish(name, 1)
         await service.settle()
         page = (await ann.open("/me")).text
         assert "1 of 3 texts published, 1 flagged, 1 not checked yet" in page
-        assert "rationale for FLEX: personal data" in page
-        assert "Moderation flagged the name" in page
-        assert page.count("Ask for a review") == 2
+        assert "rationale for FLEX" in page
+        assert explained("personal-data") in html.unescape(page)
+        assert "The name is withheld" in page
+        assert explained("profanity") in page
+        assert page.count("<summary>Ask for a review") == 2
 
         path = f"/me/agents/{agent_id}/review"
-        assert (await ann.submit(path, lineup=str(lineup))).status_code == 303
+        sentence = "  It is the\n<b>club's</b> own number.\x00 "
+        about = {"lineup": str(lineup), "pointer": "/picks/0/rationale"}
+        assert (await ann.submit(path, **about, sentence="x" * 501)).status_code == 422
+        await ann.open("/me")
+        assert (await ann.submit(path, **{**about, "pointer": "/thesis"})).status_code == 409, "it is cleared"
+        await ann.open("/me")
+        assert (await ann.submit(path, **about, sentence=sentence)).status_code == 303
         page = (await ann.open("/me")).text
-        assert page.count("You asked for a review") == 1
-        assert (await ann.submit(path, lineup=str(lineup))).status_code == 409
+        assert page.count("You asked for a review on") == 1
+        assert "<q><bdi>It is the &lt;b&gt;club&#39;s&lt;/b&gt; own number.</bdi></q>" in page
+        assert (await ann.submit(path, lineup=str(lineup))).status_code == 409, "one open request for one text"
         await ann.open("/me")
         assert (await ann.submit(path)).status_code == 303
         await ann.open("/me")
@@ -1001,17 +1011,71 @@ async def test_an_owner_sees_why_words_and_a_name_are_withheld_and_asks_for_a_re
         await service.settle()
         words, about_name = await service.published(ev.ReviewRequested)
         assert (words.lineup_id, words.pointers, words.judged_version) == (lineup, ("/picks/0/rationale",), 2)
-        assert (about_name.lineup_id, about_name.agent_id) == (None, agent_id)
+        assert words.sentence == "It is the <b>club's</b> own number."
+        assert (about_name.lineup_id, about_name.agent_id, about_name.sentence) == (None, agent_id, None)
 
-        # Looked at again: an older judgement that comes late changes nothing, a newer one can be asked about.
+        # Another text was judged again, or an older judgement comes late: nobody has looked at this one yet.
         await service.publish(judged.model_copy(update={"fields": ()}), 1)
         await service.publish(judged, 3)
         await service.settle()
-        assert (await ann.open("/me")).text.count("You asked for a review") == 1
-        assert (await ann.submit(path, lineup=str(lineup))).status_code == 303
+        page = (await ann.open("/me")).text
+        assert page.count("A person will look at it.") == 2
+        assert (await ann.submit(path, lineup=str(lineup))).status_code == 409
+
+        def answered(state: str, reviewed: int) -> ev.ReasoningJudged:
+            states["/picks/0/rationale"] = state
+            fields = tuple(
+                ev.FieldState(pointer=at, state=ev.State(said), reviewed=reviewed * (said == state))
+                for at, said in states.items()
+            )
+            reasons = {"/picks/0/rationale": ("operator",)} if state == "flagged" else {}
+            return judged.model_copy(update={"fields": fields, "reasons": reasons})
+
+        await service.publish(answered("flagged", 1), 4)
         await service.settle()
+        page = (await ann.open("/me")).text
+        assert page.count("A person will look at it.") == 1
+        assert page.count(": it stays withheld.") == 1
+        assert explained("operator") in page
+        assert (await ann.submit(path, **about)).status_code == 303, "once more, in no words"
+        await service.publish(answered("cleared", 2), 5)
+        await service.settle()
+        page = (await ann.open("/me")).text
+        assert page.count(": it is cleared.") == 1
+        assert "Reviewed in 2026-W04" in page
+        # The operator took the answer back: it is open again.
+        await service.publish(answered("flagged", 1), 6)
+        await service.settle()
+        assert (await ann.open("/me")).text.count("A person will look at it.") == 2
         versions = [envelope.aggregateversion for envelope, _ in await service.envelopes(ev.ReviewRequested)]
         assert versions == [1, 1, 2]
+
+        # Whoever claims it later reads that somebody asked, and not in what words.
+        await ann.open("/me")
+        assert (await ann.submit(f"/me/agents/{agent_id}/release")).status_code == 303
+        key = {"Authorization": f"Bearer {agent['api_key']}"}
+        link = (await service.client.post("/api/v1/agents/me/claim-link", headers=key)).json()["claim_url"]
+        again = urlsplit(link).path
+        await eve.sign_in("eve", again)
+        await eve.open(again)
+        assert (await eve.submit(again, consent="yes")).status_code == 303
+        page = (await eve.open("/me")).text
+        assert "An owner before you asked for a review" in page
+        assert "own number" not in page
+
+
+@pytest.mark.rule("M4", "A11")
+async def test_an_owner_can_ask_for_so_many_reviews_of_an_agent_in_a_day(start: Start, configured: str) -> None:
+    async with start("registry") as service, browser(service) as ann:
+        service.runtime.settings.limits.update({"reviews": "1/86400"})
+        agent_id = (await claimed(service, ann))["agent"]["id"]
+        path = f"/me/agents/{agent_id}/review"
+        await ann.open("/me")
+        assert (await ann.submit(path)).status_code == 409
+        await ann.open("/me")
+        answer = await ann.submit(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (429, "text/html; charset=utf-8")
+        assert int(answer.headers["retry-after"]) > 80_000
 
 
 async def test_a_stranger_is_sent_to_sign_in_and_finds_no_agents(start: Start, configured: str) -> None:
