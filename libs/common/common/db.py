@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +24,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 _HOT_CONNECTIONS = 5
+_HOT_SETTINGS = {
+    # No NOTIFY for what is written to the outbox: commits would wait for each other (docs/adr/0014).
+    "mafl.wakes": "itself",
+    # Else the same statement is planned again for each number of rows.
+    "plan_cache_mode": "force_generic_plan",
+}
 """A group of what is counted and two of what is stored may be under way at once, and the relay; and one to spare."""
 
 _KNOWN_TO_ASYNCPG = frozenset({"host", "port", "passfile", "target_session_attrs", "application_name"})
@@ -180,6 +186,20 @@ class Database:
         async with self.hot() as connection, connection.transaction():
             yield connection
 
+    @asynccontextmanager
+    async def listening(self, channel: str, heard: Callable[[], None]) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of its own that calls ``heard`` at each NOTIFY of a channel, and when it is closed."""
+        try:
+            connection = await asyncpg.connect(_for_asyncpg(self.url), timeout=3)
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(f"no connection to the database: {error!r}") from error
+        try:
+            connection.add_termination_listener(lambda _: heard())
+            await connection.add_listener(channel, lambda *_: heard())
+            yield connection
+        finally:
+            connection.terminate()
+
     async def _hot_pool(self) -> asyncpg.Pool:
         async with self._hot_opening:
             if self._hot is None:
@@ -190,7 +210,7 @@ class Database:
                     timeout=3,
                     # Cancelling is not enough: asyncpg then waits for the server to confirm it, this long at most.
                     command_timeout=self._patience,
-                    server_settings=self._settings,
+                    server_settings={**self._settings, **_HOT_SETTINGS},
                     reset=_nothing,  # Its own would cost a round trip; nothing here outlives a transaction.
                 )
         return self._hot

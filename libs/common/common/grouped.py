@@ -7,6 +7,7 @@ group, so that a lone call waits for nobody and a rush shares its commits; no ti
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ Done = TypeVar("Done")
 
 _LOOKS = 10
 """How often, within one patience, it is looked whether somebody's is at its end."""
+
+_MOMENT = 0.1
+"""Seconds. In a rush the last group often ends a little before the next call comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Grouped(Generic[Item, Done]):
         self._weight = 0
         self._running: set[asyncio.Task[None]] = set()
         self._starting = False
+        self._full = -math.inf
 
     async def __call__(self, item: Item, weight: int = 1) -> Done:
         """The outcome of one item, which is done once this returns.
@@ -111,8 +116,8 @@ class Grouped(Generic[Item, Done]):
 
     @property
     def busy(self) -> bool:
-        """Whether as many groups are under way as may be."""
-        return len(self._running) >= self._bounds.abreast
+        """Whether as many groups are under way as may be, or were a moment ago."""
+        return asyncio.get_running_loop().time() - self._full < _MOMENT
 
     def _start(self) -> None:
         self._starting = False
@@ -121,6 +126,8 @@ class Grouped(Generic[Item, Done]):
             if group:
                 task = asyncio.get_running_loop().create_task(self._do(group))
                 self._running.add(task)
+                if len(self._running) == self._bounds.abreast:
+                    self._full = asyncio.get_running_loop().time()
                 task.add_done_callback(self._ended)
 
     def _next(self) -> list[_Waiting[Item, Done]]:

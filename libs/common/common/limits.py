@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -162,16 +162,25 @@ class Count:
         return f'"{self.limit.name}";r={self.remaining};t={self.seconds}'
 
 
-_COUNT = """
+_OF_LIMIT = """
 INSERT INTO rate_limits AS kept (subject, arrival)
-SELECT subject, now() + asked * $3::interval
-FROM unnest($1::text[], $2::int[]) AS given (subject, asked) ORDER BY subject
+SELECT subject, now() + asked * ${2}::interval
+FROM unnest(${0}::text[], ${1}::int[]) AS given (subject, asked) ORDER BY subject
 ON CONFLICT (subject) DO UPDATE SET arrival = greatest(kept.arrival, now()) + (excluded.arrival - now())
-WHERE greatest(kept.arrival, now()) + (excluded.arrival - now()) <= now() + $4::interval
-RETURNING subject, arrival - now()
+WHERE greatest(kept.arrival, now()) + (excluded.arrival - now()) <= now() + ${3}::interval
+RETURNING subject, arrival - now() AS ahead
 """
-"""Counts so many calls of each subject, or none of them where not all are left. In one order of subjects
-everywhere, so that no two groups wait for each other in a circle."""
+"""Counts so many calls of each subject, or none of them where not all are left. In one order of subjects everywhere,
+so that no two groups wait for each other in a circle."""
+
+
+@cache
+def _count(limits: int) -> str:
+    """The statement that counts under so many limits at once, four parameters each."""
+    numbers = [range(first, first + 4) for first in range(1, 4 * limits + 1, 4)]
+    counted = ", ".join(f"of_{number[0]} AS ({_OF_LIMIT.format(*number)})" for number in numbers)
+    return f"WITH {counted} " + " UNION ALL ".join(f"TABLE of_{number[0]}" for number in numbers)
+
 
 _AHEAD = "SELECT subject, arrival - now() FROM rate_limits WHERE subject = ANY($1::text[])"
 
@@ -191,10 +200,8 @@ async def count_all(database: Database, calls: Sequence[Call]) -> list[list[Coun
         for (limit, _), subject in zip(call, subjects, strict=True):
             of_limit = asked.setdefault(limit, {})
             of_limit[subject] = of_limit.get(subject, 0) + 1
-    left: dict[str, _Left] = {}
     async with database.hot() as connection:
-        for limit, of_limit in asked.items():
-            left |= await _counted(connection, limit, of_limit)
+        left = await _counted(connection, asked)
     return [
         [left[subject].next(limit) for (limit, _), subject in zip(call, subjects, strict=True)]
         for call, subjects in zip(calls, named, strict=True)
@@ -217,35 +224,38 @@ class _Left:
         return _found(limit, False, self.refused)
 
 
-async def _counted(connection: asyncpg.Connection, limit: Limit, asked: Mapping[str, int]) -> dict[str, _Left]:
-    """Count all calls of each subject under one limit: of one that has not all of them left, as many as it has."""
-    window = timedelta(seconds=limit.seconds)
-    step = window / limit.calls
-    left: dict[str, _Left] = {}
+async def _counted(connection: asyncpg.Connection, asked: Mapping[Limit, Mapping[str, int]]) -> dict[str, _Left]:
+    """Count all calls of each subject under its limit: of one that has not all of them left, as many as it has."""
+
+    async def counted(wanted: Mapping[Limit, Mapping[str, int]]) -> dict[str, timedelta]:
+        # In one order of limits too.
+        of_limits = sorted(((limit, of) for limit, of in wanted.items() if of), key=lambda pair: pair[0].name)
+        if not of_limits:
+            return {}
+        given: list[Any] = []
+        for limit, of in of_limits:
+            window = timedelta(seconds=limit.seconds)
+            given += list(of), list(of.values()), window / limit.calls, window
+        return {row[0]: row[1] for row in await connection.fetch(_count(len(of_limits)), *given)}
+
     # A subject that asks for more than the whole window holds is never let in as a whole.
-    together = {subject: many for subject, many in asked.items() if many <= limit.calls}
-    rest = {subject: many for subject, many in asked.items() if many > limit.calls}
-
-    async def counted(subjects: Mapping[str, int]) -> dict[str, timedelta]:
-        rows = await connection.fetch(_COUNT, list(subjects), list(subjects.values()), step, window)
-        return {row[0]: row[1] for row in rows}
-
-    found = await counted(together)
-    for subject, many in together.items():
-        if subject in found:
-            left[subject] = _Left([found[subject] - step * later for later in reversed(range(many))])
-        elif many > 1:
-            rest[subject] = many
-        else:
-            left[subject] = _Left([])
-    for subject, many in rest.items():
-        left[subject] = _Left([])
-        for _ in range(many):
-            ahead = await counted({subject: 1})
-            if not ahead:
-                break
-            left[subject].admitted.append(ahead[subject])
-    refused = [subject for subject in asked if len(left[subject].admitted) < asked[subject]]
+    found = await counted(
+        {limit: {subject: many for subject, many in of.items() if many <= limit.calls} for limit, of in asked.items()}
+    )
+    left: dict[str, _Left] = {}
+    refused: list[str] = []
+    for limit, of in asked.items():
+        step = timedelta(seconds=limit.seconds) / limit.calls
+        for subject, many in of.items():
+            if subject in found:
+                admitted = [found[subject] - step * later for later in reversed(range(many))]
+            else:
+                admitted = []
+                while 1 < many > len(admitted) and (ahead := await counted({limit: {subject: 1}})):
+                    admitted.append(ahead[subject])
+                if len(admitted) < many:
+                    refused.append(subject)
+            left[subject] = _Left(admitted)
     if refused:
         for subject, ahead in await connection.fetch(_AHEAD, refused):
             left[subject].refused = ahead

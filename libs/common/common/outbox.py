@@ -8,13 +8,13 @@ drops for good.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import asyncpg
 import psycopg
 import uuid_utils
 from pydantic_core import to_json
@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.bus import Bus
 from common.clock import wall
-from common.db import Database, driver
+from common.db import Database, Unreachable, driver
 from common.events import Event, schema_of
 from common.logs import correlation_id, logger
 from common.metrics import Metrics
@@ -37,9 +37,10 @@ WHERE published_at IS NULL ORDER BY position LIMIT $1
 """
 _PUBLISHED = "UPDATE outbox SET published_at = clock_timestamp() WHERE position = ANY($1::bigint[])"
 _POLL_SECONDS = 1.0
-_REST = 3.0
+_REST = 8.0
 """How long the relay rests after a batch while it gives way, in times of what the batch took."""
-_LONGEST_REST = 0.5
+_SHORTEST_REST, _LONGEST_REST = 0.5, 1.0
+"""Seconds; short batches, one after the other, would cost those it gives way to more than long ones."""
 
 
 async def emit(connection: AsyncConnection, event: Event, version: int) -> None:
@@ -98,18 +99,26 @@ FROM unnest({}::uuid[], {}::text[], {}::text[]) WITH ORDINALITY AS given (event_
 ORDER BY place
 """
 _RECORD_BY_PSYCOPG = _RECORD.format("%b", "%b", "%b")
-_RECORD_BY_ASYNCPG = _RECORD.format("$1", "$2", "$3")
 
 
-async def record(connection: psycopg.AsyncConnection[Any] | asyncpg.Connection, events: Sequence[Recorded]) -> None:
+async def record(connection: psycopg.AsyncConnection[Any], events: Sequence[Recorded]) -> None:
     """Write events, in order, into the outbox, in the transaction of the driver's connection."""
-    if not events:
-        return
+    if events:
+        await connection.execute(_RECORD_BY_PSYCOPG, columns_of(events))
+
+
+def recording(first: int) -> str:
+    """The statement that writes events into the outbox, to stand behind others of a hot connection's one statement.
+
+    Its parameters, numbered from ``first``, are the :func:`columns_of` of the events. No NOTIFY tells of them.
+    """
+    return _RECORD.format(*(f"${number}" for number in range(first, first + 3)))
+
+
+def columns_of(events: Sequence[Recorded]) -> tuple[list[UUID], list[str], list[str]]:
+    """Ids, subjects and envelopes of events, in order."""
     ids, subjects, envelopes = map(list, zip(*events, strict=True))
-    if isinstance(connection, psycopg.AsyncConnection):
-        await connection.execute(_RECORD_BY_PSYCOPG, (ids, subjects, envelopes))
-    else:
-        await connection.execute(_RECORD_BY_ASYNCPG, ids, subjects, envelopes)
+    return ids, subjects, envelopes
 
 
 class Relay:
@@ -123,20 +132,27 @@ class Relay:
         self._bus = bus
         self._metrics = metrics
         self._gives_way_to = gives_way_to
+        self._news = asyncio.Event()
+
+    def wake(self) -> None:
+        """There is something to publish, of which no NOTIFY tells."""
+        self._news.set()
 
     async def run(self) -> None:
-        """Drain, then wait for the outbox's NOTIFY; a lost one costs a second at most."""
-        url = self._database.url.replace("postgresql+psycopg://", "postgresql://", 1)
-        async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=3) as listener:
-            await listener.execute("LISTEN outbox")
-            while True:
+        """Drain, then wait for the outbox's NOTIFY or to be woken; what tells of itself by neither waits a second."""
+        async with self._database.listening("outbox", self.wake) as listener:
+            while not listener.is_closed():
+                self._news.clear()
                 began = time.monotonic()
                 while await self.drain():
                     if self._gives_way_to():
-                        await asyncio.sleep(min(_REST * (time.monotonic() - began), _LONGEST_REST))
+                        rest = _REST * (time.monotonic() - began)
+                        await asyncio.sleep(min(max(rest, _SHORTEST_REST), _LONGEST_REST))
                     began = time.monotonic()
-                async for _ in listener.notifies(timeout=_POLL_SECONDS, stop_after=1):
-                    pass
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_SECONDS):
+                        await self._news.wait()
+            raise Unreachable("the connection that listens to the outbox was closed")
 
     async def drain(self) -> int:
         """Publish one batch; the number of rows that are on the bus now.

@@ -48,7 +48,10 @@ _LAST_WORDS = 2.0
 
 @dataclass
 class Runtime:
-    """What a running service has: routes and tasks ask for it, nothing is a module's global."""
+    """What a running service has: routes and tasks ask for it, nothing is a module's global.
+
+    ``publish`` is called by whoever has committed to the outbox by a hot connection: none of those sends a NOTIFY.
+    """
 
     name: str
     settings: Settings
@@ -57,6 +60,7 @@ class Runtime:
     clock: SystemClock | ReplayClock
     metrics: Metrics
     state: dict[str, Any] = field(default_factory=dict)
+    publish: Callable[[], None] = lambda: None
     _wakers: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def wake(self, name: str) -> None:
@@ -217,6 +221,8 @@ async def _running(
         )
         for durable in durables
     ]
+    relay = Relay(database, bus, metrics, gives_way_to=partial(service.pressed, runtime))
+    runtime.publish = relay.wake
     watch = Watch(bus, consumers, metrics)
     for subject, handler in service.rpc.items():
         bus.answer(subject, partial(handler, runtime))
@@ -230,7 +236,7 @@ async def _running(
 
     async def on_the_bus() -> None:
         await bus.connect()
-        start("outbox", Relay(database, bus, metrics, gives_way_to=partial(service.pressed, runtime)).run)
+        start("outbox", relay.run)
         start("watch", watch.run)
         for consumer in consumers:
             start(consumer.durable.stream, consumer.run)

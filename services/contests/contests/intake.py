@@ -127,6 +127,8 @@ class _Intake:
             outcomes = [group.take(submission) for submission in submissions]
             if group.accepted:
                 await rush.add_revisions(group.accepted, group.submitted)
+        if group.accepted:
+            runtime.publish()
         return [
             await self._first_answer(outcome) if isinstance(outcome, _Replayed) else outcome for outcome in outcomes
         ]

@@ -41,9 +41,9 @@ from sqlalchemy.dialects import postgresql as pg
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from common.clock import BEFORE_THE_FIRST_MOVE, Clock
+from common.clock import Clock
 from common.events import Game, Marks, PoolPlayer
-from common.outbox import Recorded, record
+from common.outbox import Recorded, columns_of, recording
 from contests.domain import Agent, Commitment, Contest, Known, Revision, Ruleset
 
 METADATA = MetaData()
@@ -147,8 +147,7 @@ REVISIONS = Table(
     Column("salts", LargeBinary, nullable=False),
     Column("signature", LargeBinary),
     Column("key_id", Text),
-    UniqueConstraint("agent_id", "contest", "idempotency_key"),
-    Index("revisions_of_contest", "contest"),
+    UniqueConstraint("contest", "agent_id", "idempotency_key"),
 )
 
 KNOWN_PLAYERS = Table(
@@ -219,6 +218,8 @@ class Turn:
 _STANDING = select(*(column for column in CONTESTS.c if column.name != "rules"))
 """A contest without its rules, which are large and asked for by themselves."""
 
+_STANDING_NAMES = tuple(column.name for column in _STANDING.selected_columns)
+
 
 def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:
     """The number of the advisory lock of this name."""
@@ -227,35 +228,42 @@ def _lock(*name: ColumnElement[str]) -> ColumnElement[int]:
 
 # The statements that take submissions, the one path that is hot: for asyncpg, and for many at once.
 
-_SHARE = "SELECT pg_advisory_xact_lock_shared(hashtextextended(concat_ws(':', 'contest', $1::text), 0))"
-
-# In one order everywhere, so that no two groups wait for each other in a circle.
-_ONE_AT_A_TIME = """
-SELECT pg_advisory_xact_lock(lock) FROM (
+# The contest's lock first, then the agents' in one order everywhere, so that no two groups wait in a circle.
+_ENTER = """
+WITH contest AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared(hashtextextended(concat_ws(':', 'contest', $1::text), 0))
+)
+SELECT pg_advisory_xact_lock(lock) FROM contest, (
     SELECT DISTINCT hashtextextended(concat_ws(':', 'lineup', $1::text, agent_id), 0) AS lock
     FROM agent_keys WHERE key_hash = ANY($2::text[]) ORDER BY lock
 ) AS in_order
 """
 
-# OFFSET keeps the next two to each one's own: a join might read what all who have entered have, and take longer (C8).
-_SUBMITTERS = """
-SELECT key_hash, agents.agent_id, model, house, cohort, reference, own.lineup_id,
-       (SELECT coalesce(max(revision), 0) FROM revisions WHERE revisions.lineup_id = own.lineup_id)
-FROM agent_keys JOIN agents USING (agent_id)
-LEFT JOIN LATERAL (
-    SELECT lineup_id FROM lineups WHERE lineups.contest = $1::text AND lineups.agent_id = agents.agent_id OFFSET 0
-) AS own ON true
-WHERE key_hash = ANY($2::text[])
-"""
-
-_REPLAYED = """
-SELECT agent_keys.agent_id, own.idempotency_key, own.revision
-FROM agent_keys CROSS JOIN LATERAL (
-    SELECT idempotency_key, revision FROM revisions
-    WHERE revisions.agent_id = agent_keys.agent_id AND revisions.contest = $1::text
-      AND revisions.idempotency_key = ANY($3::text[]) OFFSET 0
-) AS own
-WHERE key_hash = ANY($2::text[])
+# OFFSET keeps the innermost to each one's own: a join might read what all who have entered have, and take longer (C8).
+_TURN = """
+SELECT {clock} AS now,
+    ARRAY(
+        SELECT ROW(
+            key_hash, agents.agent_id, model, house, cohort, reference, own.lineup_id,
+            (SELECT coalesce(max(revision), 0) FROM revisions WHERE revisions.lineup_id = own.lineup_id)
+        )
+        FROM agent_keys JOIN agents USING (agent_id) LEFT JOIN LATERAL (
+            SELECT lineup_id FROM lineups
+            WHERE lineups.contest = $1::text AND lineups.agent_id = agents.agent_id OFFSET 0
+        ) AS own ON true
+        WHERE key_hash = ANY($2::text[])
+    ) AS submitters,
+    ARRAY(
+        SELECT ROW(agent_keys.agent_id, own.idempotency_key, own.revision)
+        FROM agent_keys CROSS JOIN LATERAL (
+            SELECT idempotency_key, revision FROM revisions
+            WHERE revisions.agent_id = agent_keys.agent_id AND revisions.contest = $1::text
+              AND revisions.idempotency_key = ANY($3::text[]) OFFSET 0
+        ) AS own
+        WHERE key_hash = ANY($2::text[]) AND cardinality($3::text[]) > 0
+    ) AS replayed,
+    {columns}
+FROM (SELECT) AS always LEFT JOIN contests ON contest = $1::text
 """
 
 _ADD_REVISIONS = """
@@ -264,31 +272,33 @@ WITH lineup AS (
     SELECT lineup_id, $1, agent_id
     FROM unnest($5::uuid[], $6::uuid[], $7::int[]) AS given (lineup_id, agent_id, revision)
     WHERE revision = 1
-)
-INSERT INTO revisions (
-    contest, accepted_at, locks_at, key_id, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
-    reference, picks, total_price, projected_score, confidence, body, receipt, salts, signature
-)
-SELECT $1, $2, $3, $4, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
-       reference, picks::jsonb, total_price, projected_score, confidence, body, receipt, salts, signature
-FROM unnest(
-    $5::uuid[], $6::uuid[], $7::int[], $8::text[], $9::text[], $10::bool[], $11::bool[], $12::bool[], $13::text[],
-    $14::int[], $15::int[], $16::float8[], $17::text[], $18::text[], $19::bytea[], $20::bytea[]
-) AS given (
-    lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference, picks, total_price,
-    projected_score, confidence, body, receipt, salts, signature
+), revision AS (
+    INSERT INTO revisions (
+        contest, accepted_at, locks_at, key_id, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
+        reference, picks, total_price, projected_score, confidence, body, receipt, salts, signature
+    )
+    SELECT $1, $2, $3, $4, lineup_id, agent_id, revision, idempotency_key, model, house, cohort,
+           reference, picks::jsonb, total_price, projected_score, confidence, body, receipt, salts, signature
+    FROM unnest(
+        $5::uuid[], $6::uuid[], $7::int[], $8::text[], $9::text[], $10::bool[], $11::bool[], $12::bool[], $13::text[],
+        $14::int[], $15::int[], $16::float8[], $17::text[], $18::text[], $19::bytea[], $20::bytea[]
+    ) AS given (
+        lineup_id, agent_id, revision, idempotency_key, model, house, cohort, reference, picks, total_price,
+        projected_score, confidence, body, receipt, salts, signature
+    )
 )
 """
+
+_ADD_REVISIONS_AND_TELL = "\n".join((_ADD_REVISIONS, recording(21)))
 
 
 _DIALECT: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 @cache
-def _standing_by(now: ColumnElement[datetime]) -> str:
-    columns = ", ".join(column.name for column in _STANDING.selected_columns)
+def _turn_by(now: ColumnElement[datetime]) -> str:
     clock = now.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
-    return f"SELECT {clock}, {columns} FROM contests WHERE contest = $1"  # noqa: S608  (all of it is ours)
+    return _TURN.format(clock=clock, columns=", ".join(_STANDING_NAMES))
 
 
 class Store:
@@ -550,35 +560,32 @@ class Rush:
         each agent's own in the contest is theirs alone, so that its revisions have one order. The clock is read after
         that, and each statement has its own snapshot: what is read after the locks is as they guard it.
         """
-        connection, keys = self.connection, list(set(key_hashes))
-        await connection.execute(_SHARE, contest)
-        await connection.execute(_ONE_AT_A_TIME, contest, keys)
-        row = await connection.fetchrow(_standing_by(clock.sql), contest)
-        submitters = {
-            key_hash: Submitter(
-                Agent(agent_id, model, Marks(house=house, cohort=cohort, reference=reference)), lineup_id, revisions
-            )
-            for key_hash, agent_id, model, house, cohort, reference, lineup_id, revisions in await connection.fetch(
-                _SUBMITTERS, contest, keys
-            )
-        }
-        made = await connection.fetch(_REPLAYED, contest, keys, idempotency_keys) if idempotency_keys else ()
-        replayed = {(agent_id, key): number for agent_id, key, number in made}
-        if row is None:
-            return Turn(None, BEFORE_THE_FIRST_MOVE, submitters, replayed)
-        now, *columns = row
-        names = (column.name for column in _STANDING.selected_columns)
-        return Turn(Contest(**dict(zip(names, columns, strict=True))), now.astimezone(UTC), submitters, replayed)
+        keys = list(set(key_hashes))
+        await self.connection.execute(_ENTER, contest, keys)
+        row = await self.connection.fetchrow(_turn_by(clock.sql), contest, keys, idempotency_keys)
+        now, submitters, replayed, *columns = row
+        standing = dict(zip(_STANDING_NAMES, columns, strict=True))
+        return Turn(
+            None if standing["contest"] is None else Contest(**standing),
+            now.astimezone(UTC),
+            {
+                key_hash: Submitter(
+                    Agent(agent_id, model, Marks(house=house, cohort=cohort, reference=reference)), lineup_id, revisions
+                )
+                for key_hash, agent_id, model, house, cohort, reference, lineup_id, revisions in submitters
+            },
+            {(agent_id, key): number for agent_id, key, number in replayed},
+        )
 
     async def add_revisions(self, revisions: Sequence[Revision], submitted: Sequence[Recorded]) -> None:
         """Store revisions of one contest, the lineups of which they are the first, and the events that tell of them.
 
         All were accepted at one instant and signed with one key. Nothing ever changes a revision: the database itself
-        refuses.
+        refuses. No NOTIFY tells of the events: once they are committed, whoever stored them wakes the relay.
         """
         first = revisions[0]
         await self.connection.execute(
-            _ADD_REVISIONS,
+            _ADD_REVISIONS_AND_TELL,
             first.contest,
             first.accepted_at,
             first.locks_at,
@@ -599,8 +606,8 @@ class Rush:
             [one.receipt for one in revisions],
             [one.salts for one in revisions],
             [one.signature for one in revisions],
+            *columns_of(submitted),
         )
-        await record(self.connection, submitted)
 
 
 def _contest(row: RowMapping) -> Contest:
