@@ -183,6 +183,16 @@ class OperatorClient(PublicClient):
         ]
         return listed
 
+    async def moderation_backlog(self) -> dict[str, Any]:
+        """What waits to be judged, and what is set aside because it could not be."""
+        waiting: dict[str, Any] = await self.operate("GET", "/moderation/backlog")
+        return waiting
+
+    async def try_set_aside_again(self) -> int:
+        """Have what could not be judged tried once more; how many texts and names."""
+        wanted: int = (await self.operate("POST", "/moderation/set-aside/again"))["wanted"]
+        return wanted
+
     async def judge(self, **judgement: Any) -> Any:
         """Clear or flag a text (``lineup_id``, ``pointer``) or a name (``agent_id``) by hand.
 

@@ -52,6 +52,8 @@ COMMANDS = [
     "score",
     "moderation check",
     "moderation queue",
+    "moderation backlog",
+    "moderation again",
     "moderation approve",
     "moderation flag",
 ]

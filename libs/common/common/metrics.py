@@ -68,6 +68,44 @@ class Metrics:
         self.moderation_backlog_age_seconds = Gauge(
             "mafl_moderation_backlog_age_seconds", "Age of the oldest text not checked yet", registry=registry
         )
+        self.moderation_waiting = Gauge(
+            "mafl_moderation_waiting",
+            "Not checked yet and waiting for it, by kind (text, name, model)",
+            ["kind"],
+            registry=registry,
+        )
+        self.moderation_set_aside_now = Gauge(
+            "mafl_moderation_set_aside_now",
+            "Could not be judged and waits for a new pipeline or an operator, by kind (text, name, model)",
+            ["kind"],
+            registry=registry,
+        )
+        self.moderation_set_aside_age_seconds = Gauge(
+            "mafl_moderation_set_aside_age_seconds", "Age of the oldest that was set aside", registry=registry
+        )
+        self.moderation_set_aside = Counter(
+            "mafl_moderation_set_aside",
+            "Set aside as not checked, by cause (raised, too-slow, died) and detector, `unknown` where it is",
+            ["cause", "detector"],
+            registry=registry,
+        )
+        self.moderation_batch_seconds = Histogram(
+            "mafl_moderation_batch_seconds",
+            "Time to read, judge and write a batch, by kind (text, name, model)",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.moderation_workers = Gauge("mafl_moderation_workers", "Processes that judge, alive", registry=registry)
+        self.moderation_workers_started = Counter(
+            "mafl_moderation_workers_started", "Processes that judge, started", registry=registry
+        )
+        self.moderation_workers_lost = Counter(
+            "mafl_moderation_workers_lost",
+            "Processes that judge, lost over a text and replaced, by cause (too-slow, died)",
+            ["cause"],
+            registry=registry,
+        )
         self.moderation_judged = Counter(
             "mafl_moderation_judged", "Texts judged, by state", ["state"], registry=registry
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -17,7 +18,7 @@ from common.limits import address_of
 from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, operator_only
 from moderation import commands
-from moderation.domain import Judgement
+from moderation.domain import Cause, Judgement
 from moderation.store import Store
 
 LARGEST_BODY = 32 * 1024
@@ -31,13 +32,34 @@ operator = APIRouter(
 )
 
 
+class SetAsideView(BaseModel):
+    """How many texts, agents' names or models' labels (``kind``) could not be judged, for the same cause.
+
+    ``cause``: a detector ``raised``, or the process that judges was ``too-slow`` or ``died``, each time it was tried.
+    """
+
+    kind: Literal["text", "name", "model"]
+    cause: Cause
+    detector: str | None
+    error: str
+    count: int
+    oldest_seconds: float
+
+
 class BacklogView(BaseModel):
-    """What waits to be judged: totals, no agents."""
+    """What waits to be judged, and what is set aside because it could not be: totals, no agents."""
 
     texts: int
     oldest_seconds: float
     names: int
     models: int
+    set_aside: list[SetAsideView]
+
+
+class AgainView(BaseModel):
+    """How many texts and names are tried again."""
+
+    wanted: int
 
 
 class FindingView(BaseModel):
@@ -104,13 +126,22 @@ class CaseView(BaseModel):
 @operator.get("/backlog")
 async def backlog(connection: Connection) -> BacklogView:
     """How many texts, agents' names and models' labels wait to be judged; how long the oldest text has waited."""
-    waiting = await Store(connection).backlog()
+    store = Store(connection)
+    waiting = await store.backlog()
     return BacklogView(
         texts=waiting.texts,
         oldest_seconds=waiting.oldest_seconds,
         names=waiting.names,
         models=waiting.models,
+        set_aside=[SetAsideView.model_validate(asdict(one)) for one in await store.set_aside_counts()],
     )
+
+
+@operator.post("/set-aside/again")
+async def again(request: Request, connection: Connection) -> AgainView:
+    """Have everything that could not be judged tried once more, as it is by itself after a change of the pipeline."""
+    wanted = await commands.try_again(Store(connection), via=f"api from {address_of(request.scope)}")
+    return AgainView(wanted=wanted)
 
 
 @operator.get("/queue", responses=refusals(problems.InvalidRequest))

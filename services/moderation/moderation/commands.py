@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from common import audit
 from common import events as ev
-from common.events import State
-from common.logs import logger
-from common.metrics import Metrics
 from common.outbox import emit_all
 from common.problems import NotFound, Problem
 from moderation import domain
 from moderation.domain import Judgement, Stage, Standing, Verdict
-from moderation.pipeline import Context, Detector, Pipeline
-from moderation.store import DueLineup, Held, Judged, Place, Store, WaitingText
+from moderation.store import DueLineup, Held, Judged, Place, Store
 
-TEXTS_AT_ONCE = 256
-NAMES_AT_ONCE = 256
-MODELS_AT_ONCE = 256
 LINEUPS_AT_ONCE = 256
-SECONDS_AT_ONCE = 2.0
-"""After this long a batch is written as far as it got: one slow text does not hold up what is judged already."""
 
 
 class JudgedMeanwhile(Problem):
@@ -54,25 +42,6 @@ async def keep(store: Store, event: ev.LineupSubmitted) -> None:
             for words in event.words
         ]
     )
-
-
-async def judge_texts(store: Store, pipeline: Pipeline, pools: dict[str, Context], metrics: Metrics) -> int:
-    """Judge a batch of waiting texts, what locks soonest first; how many.
-
-    ``pools`` remembers what is known of contests' pools from batch to batch. The detectors run in a
-    thread, so that the event loop goes on.
-    """
-    waiting = await store.waiting_texts(TEXTS_AT_ONCE)
-    if not waiting:
-        return 0
-    for contest in {text.contest for text in waiting} - pools.keys():
-        pools[contest] = Context(names=await store.names(contest))
-    failures = _Failures()
-    verdicts = await asyncio.to_thread(_judge_all, pipeline, waiting, pools, failures)
-    judged = {text.place: verdict for text, verdict in zip(waiting, verdicts, strict=False)}
-    await take_verdicts(store, Stage.LOCAL, judged, pipeline.version)
-    _count(metrics, verdicts, failures)
-    return len(verdicts)
 
 
 @dataclass(frozen=True)
@@ -109,46 +78,6 @@ async def take_verdicts(
             taken.append(Taken(place, text.standing, after))
     await store.keep_verdicts(stage, version, news)
     return taken
-
-
-async def judge_names(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
-    """Judge a batch of agents' names and tell what became of them; how many."""
-    waiting = await store.waiting_names(NAMES_AT_ONCE)
-    if not waiting:
-        return 0
-    failures = _Failures()
-    context = Context()
-    verdicts = await asyncio.to_thread(
-        lambda: [pipeline.judge(agent.name, context, failures.note) for agent in waiting]
-    )
-    told: list[tuple[ev.Event, int]] = []
-    for agent, verdict in zip(waiting, verdicts, strict=True):
-        await store.judged_name(agent, verdict, pipeline.version)
-        event = ev.AgentNameJudged(
-            agent_id=agent.agent_id,
-            agent_name=agent.name,
-            state=verdict.state,
-            reasons=domain.reasons(verdict.state, (one.detector for one in verdict.findings), by_hand=False),
-            reviewed=agent.reviewed,
-        )
-        told.append((event, agent.told_version + 1))
-    await emit_all(store.connection, told)
-    _count(metrics, verdicts, failures)
-    return len(waiting)
-
-
-async def judge_models(store: Store, pipeline: Pipeline, metrics: Metrics) -> int:
-    """Judge a batch of models' labels and tell what became of them, of each once; how many."""
-    waiting = await store.waiting_models(MODELS_AT_ONCE)
-    if not waiting:
-        return 0
-    failures = _Failures()
-    verdicts = await asyncio.to_thread(lambda: {model: pipeline.judge_label(model, failures.note) for model in waiting})
-    await store.judged_models(verdicts, pipeline.version)
-    told = [(ev.ModelJudged(model=model, state=verdict.state), 1) for model, verdict in verdicts.items()]
-    await emit_all(store.connection, told)
-    _count(metrics, list(verdicts.values()), failures)
-    return len(waiting)
 
 
 async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
@@ -197,6 +126,18 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
     return held
 
 
+async def try_again(store: Store, *, via: str) -> int:
+    """Let everything that could not be judged be tried once more; how many texts and names.
+
+    ``via`` is the way by which the operator came, for the list of acts.
+    """
+    wanted = await store.try_again()
+    if wanted:
+        after = {"wanted": wanted, "via": via}
+        await audit.record(store.connection, what="try again", target="set-aside", after=after)
+    return wanted
+
+
 async def publish(store: Store, lineup_id: UUID | None = None) -> int:
     """Tell what may be told of a batch of lineups (or one), each once for the same state of things; how many."""
     due = await store.due(LINEUPS_AT_ONCE, lineup_id)
@@ -236,49 +177,3 @@ def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event,
         )
         events.append((ev.ReasoningReleased(**about, words=words), news.words.version))
     return events
-
-
-class _Failures:
-    """Which detectors raised, and what: never the text, which nobody may read before the lock."""
-
-    def __init__(self) -> None:
-        self.by_detector: Counter[str] = Counter()
-        self.errors: dict[str, str] = {}
-
-    def note(self, detector: Detector, error: Exception) -> None:
-        self.by_detector[detector.name] += 1
-        self.errors[detector.name] = type(error).__name__
-
-
-def _judge_all(
-    pipeline: Pipeline, texts: Sequence[WaitingText], pools: Mapping[str, Context], failures: _Failures
-) -> list[Verdict]:
-    """Verdicts on the first of the texts, on one at least."""
-    until = time.monotonic() + SECONDS_AT_ONCE
-    # Agents that write from a template repeat themselves within a batch.
-    known: dict[tuple[str, str], Verdict] = {}
-    verdicts: list[Verdict] = []
-    for waiting in texts:
-        key = waiting.contest, waiting.text
-        if key not in known:
-            known[key] = pipeline.judge(waiting.text, pools[waiting.contest], failures.note)
-        verdicts.append(known[key])
-        if time.monotonic() > until:
-            break
-    return verdicts
-
-
-def _count(metrics: Metrics, verdicts: Sequence[Verdict], failures: _Failures) -> None:
-    for state in State:
-        metrics.moderation_judged.labels(state.value).inc(sum(verdict.state is state for verdict in verdicts))
-    for verdict in verdicts:
-        for detector in {finding.detector for finding in verdict.findings}:
-            metrics.moderation_findings.labels(detector).inc()
-    for detector, count in failures.by_detector.items():
-        metrics.moderation_detector_errors.labels(detector).inc(count)
-        logger.warning(
-            "a detector could not judge; the texts stay unchecked",
-            detector=detector,
-            texts=count,
-            error=failures.errors[detector],
-        )

@@ -60,6 +60,26 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
 
 
+class Cause(StrEnum):
+    """Why the pipeline could not judge a text."""
+
+    RAISED = "raised"
+    TOO_SLOW = "too-slow"
+    DIED = "died"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What kept the pipeline from judging a text: ``detector`` where it is known which one, and never a word of it.
+
+    ``error`` is the kind of what was raised, how the process that judged ended, or how long it was waited for.
+    """
+
+    cause: Cause
+    detector: str | None
+    error: str
+
+
 BY_HAND = "operator"
 """The reason for what a person flagged; what the person noted is for operators alone."""
 

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from fastapi import FastAPI
 
 from common import audit
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
-from moderation import api, commands, detectors
+from moderation import api, commands
 from moderation.consumers import HANDLERS
-from moderation.pipeline import Context, Pipeline
-from moderation.store import Store
+from moderation.judging import judge
+from moderation.settings import JudgingSettings
+from moderation.store import KINDS, Store
 
 _BACKLOG_EVERY_SECONDS = 1.0
-
-
-async def judge(runtime: Runtime) -> None:
-    """Judge what waits, in batches."""
-    pipeline: Pipeline = await asyncio.to_thread(detectors.load)
-    pools: dict[str, Context] = {}
-    while True:
-        async with runtime.database.transaction() as connection:
-            names = await commands.judge_names(Store(connection), pipeline, runtime.metrics)
-        async with runtime.database.transaction() as connection:
-            models = await commands.judge_models(Store(connection), pipeline, runtime.metrics)
-        async with runtime.database.transaction() as connection:
-            texts = await commands.judge_texts(Store(connection), pipeline, pools, runtime.metrics)
-        if texts:
-            runtime.wake("publish")
-        if not names and not models and not texts:
-            await runtime.woken("judge")
+_SHARE_OF_THE_TIME = 0.1
+"""Counting a long backlog takes a moment of the database: it is counted the more rarely."""
 
 
 async def publish(runtime: Runtime) -> None:
@@ -44,13 +31,23 @@ async def publish(runtime: Runtime) -> None:
 
 
 async def measure_the_backlog(runtime: Runtime) -> None:
-    """Show what waits and for how long."""
+    """Show what waits and for how long, and what is set aside."""
+    metrics = runtime.metrics
     while True:
+        began = time.monotonic()
         async with runtime.database.transaction() as connection:
-            backlog = await Store(connection).backlog()
-        runtime.metrics.moderation_backlog.set(backlog.texts)
-        runtime.metrics.moderation_backlog_age_seconds.set(backlog.oldest_seconds)
-        await asyncio.sleep(_BACKLOG_EVERY_SECONDS)
+            store = Store(connection)
+            backlog = await store.backlog()
+            aside = await store.set_aside_counts()
+        metrics.moderation_backlog.set(backlog.texts)
+        metrics.moderation_backlog_age_seconds.set(backlog.oldest_seconds)
+        metrics.moderation_waiting.labels("name").set(backlog.names)
+        metrics.moderation_waiting.labels("model").set(backlog.models)
+        metrics.moderation_waiting.labels("text").set(backlog.texts)
+        for kind in KINDS:
+            metrics.moderation_set_aside_now.labels(kind).set(sum(one.count for one in aside if one.kind == kind))
+        metrics.moderation_set_aside_age_seconds.set(max((one.oldest_seconds for one in aside), default=0))
+        await asyncio.sleep(max(_BACKLOG_EVERY_SECONDS, (time.monotonic() - began) / _SHARE_OF_THE_TIME))
 
 
 def app(settings: Settings | None = None) -> FastAPI:
@@ -62,6 +59,7 @@ def app(settings: Settings | None = None) -> FastAPI:
             routers=(api.operator, audit.routes("moderation")),
             handlers=HANDLERS,
             tasks=(judge, publish, measure_the_backlog),
+            state={"judging": JudgingSettings()},
         ),
         settings,
     )

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     DateTime,
+    Float,
     Identity,
     Index,
     Integer,
@@ -32,6 +33,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    delete,
     exists,
     func,
     literal,
@@ -47,7 +49,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.events import State
 from moderation import domain
-from moderation.domain import Finding, Lineup, Said, Stage, Standing, Verdict
+from moderation.domain import Finding, Lineup, Said, Stage, Standing, Trouble, Verdict
 
 METADATA = MetaData()
 
@@ -237,6 +239,63 @@ class Held:
     pipeline: str | None
 
 
+SET_ASIDE = Table(
+    "set_aside",
+    METADATA,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
+    Column("pointer", Text),
+    Column("agent_id", Uuid),
+    Column("model", Text),
+    Column("cause", Text, nullable=False),
+    Column("detector", Text),
+    Column("error", Text, nullable=False),
+    Column("pipeline", Text),
+    Column("since", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index("set_aside_texts", "lineup_id", "revision", "pointer", unique=True, postgresql_where=text("kind = 'text'")),
+    Index("set_aside_names", "agent_id", unique=True, postgresql_where=text("kind = 'name'")),
+    Index("set_aside_models", "model", unique=True, postgresql_where=text("kind = 'model'")),
+)
+"""What the pipeline could not judge and why; a row is of a text, an agent's name or a model's label, by ``kind``.
+
+``pipeline`` is the version that could not, null where an operator wants it tried again whatever the version is.
+"""
+
+KINDS = ("text", "name", "model")
+Kind = Literal["text", "name", "model"]
+_OF_KIND = {"text": ("lineup_id", "revision", "pointer"), "name": ("agent_id",), "model": ("model",)}
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What is set aside: a text (its lineup, revision and pointer), an agent's name, or a model's label."""
+
+    kind: Kind
+    lineup_id: UUID | None = None
+    revision: int | None = None
+    pointer: str | None = None
+    agent_id: UUID | None = None
+    model: str | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in _OF_KIND[self.kind])
+
+
+@dataclass(frozen=True)
+class AsideCount:
+    """How many of a kind are set aside for the same cause; the age is of the oldest, in seconds."""
+
+    kind: str
+    cause: str
+    detector: str | None
+    error: str
+    count: int
+    oldest_seconds: float
+
+
 @dataclass(frozen=True)
 class WaitingText:
     """A text to be judged, held by the transaction that read it."""
@@ -251,6 +310,10 @@ class WaitingText:
     def place(self) -> Place:
         return Place(self.lineup_id, self.revision, self.pointer)
 
+    @property
+    def aside(self) -> Aside:
+        return Aside("text", self.lineup_id, self.revision, self.pointer)
+
 
 @dataclass(frozen=True)
 class WaitingName:
@@ -260,6 +323,14 @@ class WaitingName:
     name: str
     told_version: int
     reviewed: int
+
+
+@dataclass(frozen=True)
+class WaitingModel:
+    """A model's label to be judged, held by the transaction that read it."""
+
+    model: str
+    told_version: int
 
 
 @dataclass(frozen=True)
@@ -576,16 +647,16 @@ class Store:
             )
         )
 
-    async def waiting_models(self, limit: int) -> Sequence[str]:
+    async def waiting_models(self, limit: int) -> Sequence[WaitingModel]:
         """Models' labels to be judged; no other copy gets them."""
         query = (
-            select(MODELS.c.model)
+            select(MODELS.c.model, MODELS.c.told_version)
             .where(MODELS.c.state.is_(None))
             .order_by(MODELS.c.model)
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
-        return (await self.connection.scalars(query)).all()
+        return [WaitingModel(**row) for row in (await self.connection.execute(query)).mappings()]
 
     async def judged_models(self, verdicts: Mapping[str, Verdict], pipeline: str) -> None:
         """Keep verdicts on labels held by :meth:`waiting_models`."""
@@ -600,6 +671,8 @@ class Store:
                 told_version=MODELS.c.told_version + 1,
             )
         )
+        if not verdicts:
+            return
         rows = [
             {
                 "of_model": model,
@@ -609,6 +682,97 @@ class Store:
             for model, verdict in verdicts.items()
         ]
         await self.connection.execute(statement, rows)
+
+    # --- what could not be judged ---
+
+    async def set_aside(self, about: Aside, trouble: Trouble, pipeline: str) -> None:
+        """Keep that a version of the pipeline could not judge something, and why; since when stays."""
+        values = {"cause": trouble.cause.value, "detector": trouble.detector, "error": trouble.error}
+        key = dict(zip(_OF_KIND[about.kind], about.key, strict=True))
+        statement = insert(SET_ASIDE).values(kind=about.kind, pipeline=pipeline, **key, **values)
+        await self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=list(key),
+                index_where=text(f"kind = '{about.kind}'"),
+                set_={**values, "pipeline": pipeline},
+            )
+        )
+
+    async def no_longer_set_aside(self, about: Sequence[Aside]) -> None:
+        """Forget what was set aside: there is a verdict now."""
+        for kind in {one.kind for one in about}:
+            columns = [SET_ASIDE.c[name] for name in _OF_KIND[kind]]
+            keys = [one.key for one in about if one.kind == kind]
+            await self.connection.execute(delete(SET_ASIDE).where(SET_ASIDE.c.kind == kind, tuple_(*columns).in_(keys)))
+
+    async def any_set_aside(self, kind: Kind) -> bool:
+        """Whether anything of a kind is set aside."""
+        return bool((await self.connection.execute(select(exists().where(SET_ASIDE.c.kind == kind)))).scalar_one())
+
+    async def texts_set_aside(self, limit: int, pipeline: str) -> Sequence[WaitingText]:
+        """Texts that another version of the pipeline could not judge, or that are wanted again; no other copy gets
+        them. What locks soonest comes first."""
+        aside = and_(
+            SET_ASIDE.c.kind == "text",
+            SET_ASIDE.c.lineup_id == TEXTS.c.lineup_id,
+            SET_ASIDE.c.revision == TEXTS.c.revision,
+            SET_ASIDE.c.pointer == TEXTS.c.pointer,
+            SET_ASIDE.c.pipeline.is_distinct_from(pipeline),
+        )
+        query = (
+            select(TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer, TEXTS.c.contest, TEXTS.c.text)
+            .join(SET_ASIDE, aside)
+            .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+            .where(TEXTS.c.pipeline_state == State.UNCHECKED.value, CONTESTS.c.cancelled_at.is_(None))
+            .order_by(TEXTS.c.due_at, TEXTS.c.accepted_at)
+        )
+        held = query.limit(limit).with_for_update(of=TEXTS, skip_locked=True)
+        return [WaitingText(**row) for row in (await self.connection.execute(held)).mappings()]
+
+    async def names_set_aside(self, limit: int, pipeline: str) -> Sequence[WaitingName]:
+        """As :meth:`texts_set_aside`, of agents' names."""
+        aside = and_(
+            SET_ASIDE.c.kind == "name",
+            SET_ASIDE.c.agent_id == AGENTS.c.agent_id,
+            SET_ASIDE.c.pipeline.is_distinct_from(pipeline),
+        )
+        query = (
+            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version, AGENTS.c.reviewed)
+            .join(SET_ASIDE, aside)
+            .where(AGENTS.c.pipeline_state == State.UNCHECKED.value)
+            .order_by(AGENTS.c.agent_id)
+            .limit(limit)
+            .with_for_update(of=AGENTS, skip_locked=True)
+        )
+        return [WaitingName(**row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def models_set_aside(self, limit: int, pipeline: str) -> Sequence[WaitingModel]:
+        """As :meth:`texts_set_aside`, of models' labels."""
+        aside = and_(
+            SET_ASIDE.c.kind == "model",
+            SET_ASIDE.c.model == MODELS.c.model,
+            SET_ASIDE.c.pipeline.is_distinct_from(pipeline),
+        )
+        query = (
+            select(MODELS.c.model, MODELS.c.told_version)
+            .join(SET_ASIDE, aside)
+            .where(MODELS.c.state == State.UNCHECKED.value)
+            .order_by(MODELS.c.model)
+            .limit(limit)
+            .with_for_update(of=MODELS, skip_locked=True)
+        )
+        return [WaitingModel(**row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def try_again(self) -> int:
+        """Let everything that is set aside be tried once more; how many."""
+        return (await self.connection.execute(update(SET_ASIDE).values(pipeline=None))).rowcount
+
+    async def set_aside_counts(self) -> Sequence[AsideCount]:
+        """How much is set aside, by kind and cause."""
+        why = (SET_ASIDE.c.kind, SET_ASIDE.c.cause, SET_ASIDE.c.detector, SET_ASIDE.c.error)
+        age = cast(func.extract("epoch", func.clock_timestamp() - func.min(SET_ASIDE.c.since)), Float)
+        query = select(*why, func.count(), age).group_by(*why).order_by(*why)
+        return [AsideCount(*row) for row in await self.connection.execute(query)]
 
     # --- judging by hand ---
 
@@ -679,8 +843,10 @@ class Store:
         place = held.place
         if place is None:
             of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
+            await self.no_longer_set_aside([Aside("name", agent_id=held.agent_id)])
             await self.connection.execute(of_agent.values(**verdict, told_version=version))
         else:
+            await self.no_longer_set_aside([Aside("text", *place)])
             after = held.standing.by_hand(state)
             version = after.version
             of_text = update(TEXTS).where(tuple_(*_KEY) == tuple_(*place))

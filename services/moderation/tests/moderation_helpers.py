@@ -2,11 +2,15 @@
 
 import asyncio
 import hashlib
+import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
+
+import pytest
 
 from common import events as ev
 from moderation.store import Store
@@ -83,6 +87,39 @@ def final(contest: str, lineup_id: UUID, revision: int = 1) -> ev.LineupLocked:
         projected_score=14250,
         confidence=0.5,
     )
+
+
+class Detecting:
+    """A pipeline of a test's own, in the processes that judge: they import it, as an operator's own would be.
+
+    Its source may name ``GATE`` and ``SEEN``, files that the test and the processes both see.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate, self.seen = folder / "gate", folder / "seen"
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+
+    def use(self, source: str, **settings: object) -> None:
+        """Judge by ``load()`` of this source, with settings such as ``workers`` and ``text_seconds``."""
+        head = f"from pathlib import Path\nGATE, SEEN = Path({str(self.gate)!r}), Path({str(self.seen)!r})\n{HEAD}"
+        name = f"detecting_{uuid4().hex}"
+        (self._folder / f"{name}.py").write_text(head + textwrap.dedent(source), encoding="utf-8")
+        self._monkeypatch.syspath_prepend(self._folder)
+        for setting, value in {"pipeline": f"{name}:load", **settings}.items():
+            self._monkeypatch.setenv(f"MAFL_MODERATION_{setting.upper()}", str(value))
+
+
+HEAD = """
+import os, signal, time
+from moderation import detectors
+from moderation.pipeline import Detector, Match, Pipeline
+
+class One(Detector):
+    version = "1"
+    raw = True
+
+"""
 
 
 async def until(condition: Callable[[], Awaitable[bool]], patience: float = 30.0) -> None:

@@ -3,9 +3,8 @@
 import asyncio
 import itertools
 import logging
-import threading
-from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,9 +13,8 @@ from sqlalchemy import select, update
 from common import events as ev
 from common.db import OUTBOX
 from common.events import State
-from moderation import commands, detectors
+from moderation import commands, judging, workers
 from moderation.domain import Stage, Verdict
-from moderation.pipeline import Context, Detector, Match, Pipeline
 from moderation.store import FINALS, TEXTS, Place, Store
 from testkit.fixtures import Start
 
@@ -24,6 +22,7 @@ from .moderation_helpers import (
     CLEAN,
     LOCKS,
     MIXED,
+    Detecting,
     all_judged,
     backlog,
     final,
@@ -33,7 +32,14 @@ from .moderation_helpers import (
     salt,
     submitted,
     told,
+    until,
 )
+
+
+@pytest.fixture
+def detecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Detecting:
+    """A pipeline of the test's own."""
+    return Detecting(tmp_path, monkeypatch)
 
 
 @pytest.mark.rule("C8", "C10", "M2", "M3")
@@ -130,20 +136,20 @@ async def test_what_came_while_moderation_was_stopped_is_judged_after_its_start(
 
 @pytest.mark.rule("M3", "M4")
 async def test_texts_of_a_detector_that_raises_stay_unchecked_and_withheld_and_the_rest_goes_on(
-    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    start: Start, detecting: Detecting, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stumbles(Detector):
-        name = "stumbles"
-        version = "1"
-        raw = True
+    detecting.use("""
+        class Stumbles(One):
+            name = "stumbles"
 
-        def judge(self, text: str, context: Context) -> Iterable[Match]:
-            if "stumble" in text:
-                raise RuntimeError(f"over {text}")
-            return ()
+            def judge(self, text, context):
+                if "stumble" in text:
+                    raise RuntimeError(f"over {text}")
+                return ()
 
-    whole = detectors.load()
-    monkeypatch.setattr(detectors, "load", lambda: Pipeline((*whole.detectors, Stumbles())))
+        def load():
+            return Pipeline((*detectors.load().detectors, Stumbles()))
+    """)
     caplog.set_level(logging.DEBUG)
     async with start("moderation") as service:
         one, two = uuid4(), uuid4()
@@ -164,7 +170,7 @@ async def test_texts_of_a_detector_that_raises_stay_unchecked_and_withheld_and_t
         assert words == {one: set(CLEAN) - {"/thesis"}, two: set(CLEAN)}
         metrics = (await service.client.get("/metrics")).text
         assert 'mafl_moderation_detector_errors_total{detector="stumbles"} 1.0' in metrics
-    logged = caplog.text + "".join(capsys.readouterr())
+    logged = caplog.text + "".join(capfd.readouterr())
     assert "secretword" not in logged
 
 
@@ -305,25 +311,39 @@ async def test_a_player_of_the_pool_passes_by_surname_and_the_pool_is_waited_for
 @pytest.mark.rule("M3")
 @pytest.mark.parametrize("moved", [False, True])
 async def test_what_locks_soonest_is_judged_first_also_after_a_reschedule(
-    start: Start, monkeypatch: pytest.MonkeyPatch, moved: bool
+    start: Start, detecting: Detecting, monkeypatch: pytest.MonkeyPatch, moved: bool
 ) -> None:
-    judging, seen = threading.Event(), []
+    monkeypatch.setattr(judging, "SECONDS_AT_ONCE", 0.1)
+    monkeypatch.setattr(workers, "_SOON", 60)  # or there would be another process beside the one that is held
+    detecting.use(
+        """
+        class Records(One):
+            name = "records"
 
-    class Records(Detector):
-        name = "records"
-        version = "1"
-        raw = True
+            def judge(self, text, context):
+                with SEEN.open("a") as seen:
+                    seen.write(f"{text}\\n")
+                while not GATE.exists():
+                    time.sleep(0.01)
+                return ()
 
-        def judge(self, text: str, context: Context) -> Iterable[Match]:
-            seen.append(text)
-            return ()
-
-    def load() -> Pipeline:
-        judging.wait(30)
-        return Pipeline((Records(),))
-
-    monkeypatch.setattr(detectors, "load", load)
+        def load():
+            return Pipeline((Records(),))
+        """,
+        workers=1,
+        text_seconds=60,
+    )
     async with start("moderation") as service:
+        # While this one holds the only process the others come in.
+        await service.publish(opened("2017-W00", locks_at=LOCKS + timedelta(days=30)))
+        await service.publish(
+            submitted("2017-W00", {"/thesis": "first"}, lineup_id=uuid4(), locks_at=LOCKS + timedelta(days=30))
+        )
+
+        async def held() -> bool:
+            return detecting.seen.exists()
+
+        await until(held)
         weeks = {"2017-W02": LOCKS + timedelta(days=7), "2017-W01": LOCKS}
         for contest, locks_at in weeks.items():
             await service.publish(submitted(contest, {"/thesis": contest}, lineup_id=uuid4(), locks_at=locks_at))
@@ -336,9 +356,11 @@ async def test_what_locks_soonest_is_judged_first_also_after_a_reschedule(
         for contest, locks_at in weeks.items():
             await service.publish(opened(contest, locks_at=locks_at), version=1)
         await service.settle()
-        judging.set()
+        await asyncio.sleep(0.5)  # a batch that was read before all of them were there is over
+        detecting.gate.touch()
         await all_judged(service)
-    assert seen == (["2017-W02", "2017-W01"] if moved else ["2017-W01", "2017-W02"])
+    expected = ["2017-W02", "2017-W01"] if moved else ["2017-W01", "2017-W02"]
+    assert detecting.seen.read_text().split() == ["first", *expected]
 
 
 @pytest.mark.rule("C8")
@@ -409,23 +431,23 @@ async def test_two_copies_share_the_work_and_tell_everything_once(start: Start) 
 
 
 @pytest.mark.rule("M3")
-async def test_the_service_answers_while_it_judges_and_in_a_replay_too(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judging, go_on = threading.Event(), threading.Event()
+async def test_the_service_answers_while_it_judges_and_in_a_replay_too(start: Start, detecting: Detecting) -> None:
+    detecting.use(
+        """
+        class Waits(One):
+            name = "waits"
 
-    class Waits(Detector):
-        name = "waits"
-        version = "1"
-        raw = True
+            def judge(self, text, context):
+                SEEN.touch()
+                while not GATE.exists():
+                    time.sleep(0.01)
+                return ()
 
-        def judge(self, text: str, context: Context) -> Iterable[Match]:
-            judging.set()
-            assert go_on.wait(60)
-            return ()
-
-    whole = detectors.load()
-    monkeypatch.setattr(detectors, "load", lambda: Pipeline((Waits(), *whole.detectors)))
+        def load():
+            return Pipeline((Waits(), *detectors.load().detectors))
+        """,
+        text_seconds=60,
+    )
     async with start("moderation", clock="replay") as service:
         try:
             await service.move_clock(LOCKS)
@@ -434,13 +456,17 @@ async def test_the_service_answers_while_it_judges_and_in_a_replay_too(
                 words = {f"/picks/{pick}/rationale": f"Smash spot {number} {pick}." for pick in range(9)}
                 await service.publish(submitted("2017-W01", words, lineup_id=uuid4()))
             await service.settle()
-            assert await asyncio.to_thread(judging.wait, 30)
+
+            async def begun() -> bool:
+                return detecting.seen.exists()
+
+            await until(begun)
             for _ in range(20):
                 for path in ("/healthz", "/readyz", "/metrics"):
                     assert (await service.client.get(path)).status_code == 200
                 assert (await backlog(service))["texts"] == 90
         finally:
-            go_on.set()
+            detecting.gate.touch()
         await all_judged(service)
         metrics = (await service.client.get("/metrics")).text
         assert 'mafl_moderation_judged_total{state="cleared"} 90.0' in metrics

@@ -60,6 +60,20 @@ def queue(
     emit({"items": items}, json, lambda console: _show(console, items))
 
 
+@group.command("backlog", epilog=examples("mafl moderation backlog"))
+def backlog(state: State = DEFAULT_STATE, json: Json = False) -> None:
+    """How much waits to be checked and for how long; what could not be checked, and why."""
+    waiting = operate(state, lambda client: client.moderation_backlog())
+    emit(waiting, json, lambda console: _show_backlog(console, waiting))
+
+
+@group.command("again", epilog=examples("mafl moderation again"))
+def again(state: State = DEFAULT_STATE, json: Json = False) -> None:
+    """Try once more to check what could not be checked, as happens by itself when detectors change."""
+    wanted = operate(state, lambda client: client.try_set_aside_again())
+    emit({"wanted": wanted}, json, lambda console: console.print(f"{wanted} are tried again."))
+
+
 @group.command(
     "approve",
     epilog=examples("mafl moderation approve --lineup 0199… --pointer /thesis --version 1 --note 'A quotation'"),
@@ -112,6 +126,22 @@ def _judge(
     judgement = {**about, "version": version, "state": verdict, "note": note, "by": by}
     answer = operate(state, lambda client: client.judge(**judgement))
     emit(answer, json, lambda console: _show(console, answer["items"]))
+
+
+def _show_backlog(console: Console, waiting: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    console.print(
+        f"Waiting: {waiting['texts']} texts, the oldest for {waiting['oldest_seconds']:.0f} s; "
+        f"{waiting['names']} names; {waiting['models']} models."
+    )
+    for one in waiting["set_aside"]:
+        detector = one["detector"] or "detector not known"
+        console.print(
+            f"[bold]set aside[/]: {one['count']} of kind {one['kind']}, the oldest for {one['oldest_seconds']:.0f} s: "
+            f"{one['cause']} ({escape(detector)}; {escape(one['error'])})",
+            soft_wrap=True,
+        )
 
 
 def _show(console: Console, items: list[dict[str, Any]]) -> None:
