@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import time
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -44,6 +46,11 @@ async def test_every_event_that_is_sent_satisfies_its_schema_and_is_taken(start:
         assert [row["name"] for row in agents["rows"]] == ["Contract Claimed"]
 
 
+async def _waits(moderation: Started) -> bool:
+    waiting = (await moderation.operator.get("/operator/api/v1/moderation/backlog")).json()
+    return bool(waiting["texts"] or waiting["names"] or waiting["models"])
+
+
 async def _a_week(running: dict[str, Started]) -> None:
     registry, contests, settlement = running["registry"], running["contests"], running["settlement"]
 
@@ -51,6 +58,13 @@ async def _a_week(running: dict[str, Started]) -> None:
         for _ in range(2):
             for service in running.values():
                 await service.settle()
+            # What waits to be judged is on no bus.
+            deadline = time.monotonic() + 30
+            while await _waits(running["moderation"]):
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.02)
+        for service in running.values():
+            await service.settle()
 
     async def ok(answer) -> dict:
         assert answer.status_code in (200, 201), answer.text
