@@ -197,9 +197,20 @@ class Stack:
 
     def kill(self, name: str) -> int:
         """Kill one process with SIGKILL, for tests of faults; it is started again. Returns its number."""
+        return self._keeper(name).kill()
+
+    def _keeper(self, name: str) -> Keeper:
         if name not in self._keepers:
             raise StackError(f"there is no process {name}; there are {', '.join(self._keepers)}")
-        return self._keepers[name].kill()
+        return self._keepers[name]
+
+    async def stop(self, name: str) -> None:
+        """Stop one process and leave it stopped until :meth:`start`, as in an outage that lasts."""
+        await self._keeper(name).stop(_GRACE.get(name, _USUAL_GRACE), self._hurry)
+
+    async def start(self, name: str) -> None:
+        """Start a process that was stopped and wait until it is ready. Raises `ProcessFailed` as entering does."""
+        await self._keeper(name).start()
 
     @property
     def restarts(self) -> dict[str, int]:
