@@ -61,7 +61,7 @@ def test_every_event_has_one_example_one_owner_and_a_place() -> None:
     assert [ev.BY_SUBJECT[envelope.type] for envelope in EXAMPLES] == list(ev.EVENTS)
     streams = {stream.name: stream.subjects for stream in topology.STREAMS}
     for event in ev.EVENTS:
-        assert event.owner in topology.SERVICES
+        assert event.owner in (*topology.SERVICES, topology.PROVISIONER)
         assert event.subject() in streams[event.stream]
         assert event.__doc__
         assert event.subject().count(".") == 2, "no ids in subjects"
@@ -74,6 +74,8 @@ def test_only_moderation_may_read_words_before_the_lock_and_only_contests_key_ha
 
     assert readers("CONTESTS_PRIVATE") == {"moderation"}
     assert readers("REGISTRY_KEYS") == {"contests"}
+    assert readers("MODERATION_PRIVATE") == {"contests"}
+    assert readers("ERASURES") == {"moderation"}
     assert readers("REGISTRY_REVIEWS") == {"moderation"}
     for service in topology.SERVICES:
         allowed = topology.permissions(service).publish

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from mafl.client import PublicClient, part
 from mafl.errors import MaflError
 from mafl.verify import COMMITMENT, KEYS, LEAVES, MISMATCHED, OPENINGS, STAMP, openings, placed
+
+_PATIENCE = 10.0
+"""Seconds that a text which was just redacted may still be seen on the pages."""
 
 
 async def download(client: PublicClient, contest: str) -> dict[str, bytes]:
@@ -16,8 +22,13 @@ async def download(client: PublicClient, contest: str) -> dict[str, bytes]:
     made = await client.call("GET", f"{address}/commitment")
     leaves = (await client.call("GET", f"{address}/commitment/leaves")).content
     keys = (await client.call("GET", "/api/v1/keys")).content
-    lineups = (await client.call("GET", f"{address}/lineups")).json()["lineups"]
-    lines, strange = placed(openings(contest, lineups), leaves)
+    for _ in range(round(_PATIENCE)):
+        tombstones = await _tombstones(client, address)
+        lineups = (await client.call("GET", f"{address}/lineups")).json()["lineups"]
+        lines, strange = placed(openings(contest, lineups), leaves, tombstones)
+        if not any(b'"kind":"mafl-redaction-1"' in one for one in strange):
+            break
+        await asyncio.sleep(1)
     try:
         stamp = (await client.call("GET", f"{address}/commitment/stamp")).content
     except MaflError as error:
@@ -30,3 +41,16 @@ async def download(client: PublicClient, contest: str) -> dict[str, bytes]:
     if strange:
         files[MISMATCHED] = b"".join(data + b"\n" for data in strange)
     return files
+
+
+async def _tombstones(client: PublicClient, address: str) -> list[dict[str, Any]]:
+    """The tombstones of a contest; none where the server is older than redactions."""
+    try:
+        listed: list[dict[str, Any]] = (await client.call("GET", f"{address}/commitment/redactions")).json()[
+            "redactions"
+        ]
+    except MaflError as error:
+        if error.code != "not-found":
+            raise
+        return []
+    return listed

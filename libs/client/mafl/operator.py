@@ -200,3 +200,38 @@ class OperatorClient(PublicClient):
         ``by`` who. Raises ``MaflError`` (409 ``judged-meanwhile``) where somebody judged it meanwhile.
         """
         return await self.operate("POST", "/moderation/judgements", body=judgement)
+
+    async def redact(
+        self,
+        lineup_id: str,
+        pointer: str,
+        *,
+        reason: str,
+        note: str,
+        by: str = "operator",
+        revisions: Sequence[int] = (),
+        dry_run: bool = False,
+    ) -> Any:
+        """Let the words of a text go for good, from every store, in all revisions of its lineup or in those named.
+
+        It cannot be undone. Returns ``{dry_run, texts, redactions}``; the answer comes when moderation is rid of the
+        words, and :meth:`redactions` tells when everything else is. Raises ``MaflError`` (404 ``not-found``).
+        """
+        order = {
+            "lineup_id": lineup_id,
+            "pointer": pointer,
+            "reason": reason,
+            "note": note,
+            "by": by,
+            "revisions": list(revisions),
+            "dry_run": dry_run,
+        }
+        return await self.operate("POST", "/moderation/redactions", body=order)
+
+    async def redactions(self, lineup_id: str | None = None, *, limit: int = 100) -> list[dict[str, Any]]:
+        """What was redacted, the newest first, each with when which store said that it is rid of the words."""
+        params = {"lineup_id": lineup_id, "limit": limit}
+        listed: list[dict[str, Any]] = (await self.operate("GET", "/moderation/redactions", params=params))[
+            "redactions"
+        ]
+        return listed

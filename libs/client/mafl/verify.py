@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from common import commitment
 from common.canonical import canonical_json, sha256_hex
@@ -95,6 +95,19 @@ class LeafData(_Shape):
     value: Any
 
 
+class Tombstone(_Shape):
+    """What stays of a text that was redacted, in the place of its leaf's data."""
+
+    kind: Literal["mafl-redaction-1"]
+    contest: str
+    leaf: Hash
+    pointer: str
+    reason: str
+    redacted_at: Instant
+    key_id: KeyId
+    signature: Signature
+
+
 class PickValue(_Shape):
     slot: str
     player_id: str
@@ -114,7 +127,25 @@ class PicksValue(_Shape):
 class ProvenLeaf(_Shape):
     index: Count
     path: list[Hash]
-    data: LeafData
+    data: LeafData | None = None
+    redacted: Tombstone | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> ProvenLeaf:
+        if (self.data is None) == (self.redacted is None):
+            raise ValueError("a leaf has its data, or a tombstone in the data's place")
+        return self
+
+    @property
+    def pointer(self) -> str:
+        return self.data.pointer if self.data is not None else self.redacted.pointer if self.redacted else ""
+
+    @property
+    def hashed(self) -> bytes:
+        """The hash of the leaf: of its data, or as the tombstone has it."""
+        if self.data is None:
+            return bytes.fromhex(self.redacted.leaf if self.redacted else "")
+        return leaf_hash(canonical_json(self.data.model_dump()))
 
 
 class Proof(_Shape):
@@ -125,7 +156,10 @@ class Proof(_Shape):
 
 
 class Receipt(BaseModel):
-    """``receipt.json``: a submission's answer with the body that it is for. Other members are not covered by it."""
+    """``receipt.json``: a submission's answer with the body that it is for. Other members are not covered by it.
+
+    ``redacted`` are the texts that were gone when it was fetched, by pointer: null in the body and without a salt.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -140,6 +174,7 @@ class Receipt(BaseModel):
     signature: Signature
     key_id: KeyId
     total_price: int | None = None
+    redacted: dict[str, Any] = {}
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -341,18 +376,20 @@ class _Keys:
                 retired = _at(key.retired_at) if key.retired_at is not None else None
                 self._keys[key.key_id] = (raw[key.key_id], trust, retired)
 
-    def check(self, statement: bytes, signature: str, named: str, at: str, name: str, what: str) -> bool:
+    def check(
+        self, statement: bytes, signature: str, named: str, at: str, name: str, what: str, line: int | None = None
+    ) -> bool:
         """Whether a statement of the instant ``at`` is signed by a key that is believed; else it is reported."""
         if named not in self._keys:
             why = "is not one that the given key vouches for" if named in self._unbelieved else "is not known"
-            self._report.fail("key-unknown", name, f"{what} names the key {named}, which {why}")
+            self._report.fail("key-unknown", name, f"{what} names the key {named}, which {why}", line)
             return False
         public, trust, retired_at = self._keys[named]
         if not is_signed(statement, bytes.fromhex(signature), public):
-            self._report.fail("signature-wrong", name, f"{what} is not what the key {named} signed")
+            self._report.fail("signature-wrong", name, f"{what} is not what the key {named} signed", line)
             return False
         if retired_at is not None and _at(at) > retired_at:
-            self._report.fail("key-retired", name, f"{what} is of {at}; the key {named} was retired before that")
+            self._report.fail("key-retired", name, f"{what} is of {at}; the key {named} was retired before that", line)
             return False
         self._report.keys[named] = trust
         return True
@@ -379,10 +416,10 @@ class _Contest:
             root_statement(made.model_dump()), made.signature, made.key_id, made.locked_at, file, "the root"
         )
         opened: list[tuple[int, LeafData]] | None = None
-        closed: int | None = None
+        closed = gone = None
         try:
             hashes = self._leaves(made)
-            opened, closed = self._openings(made, hashes)
+            opened, closed, gone = self._openings(made, hashes)
         except _Broken:
             pass
         self._published_otherwise()
@@ -397,6 +434,7 @@ class _Contest:
                 "entries_opened": None if opened is None else sum(data.pointer == PICKS for _, data in opened),
                 "leaves": made.leaves,
                 "opened": None if opened is None else len(opened),
+                "redacted": gone,
                 "never_opened": closed,
                 "stamp": self._stamp(made),
             }
@@ -428,8 +466,11 @@ class _Contest:
             return hashes
         raise _Broken
 
-    def _openings(self, made: Commitment, hashes: bytes) -> tuple[list[tuple[int, LeafData]], int]:
-        """The leaves that are opened rightly, each with its place, and how many lines are ``null``: not opened."""
+    def _openings(self, made: Commitment, hashes: bytes) -> tuple[list[tuple[int, LeafData]], int, int]:
+        """The leaves that are opened rightly, each with its place, and of how many lines there is no more to see.
+
+        Those that are ``null``, never opened, and those that hold a tombstone: redacted.
+        """
         name = self.name + OPENINGS
         content = _read(self.folder / OPENINGS, name, self.report)
         lines = content.split(b"\n")
@@ -437,9 +478,14 @@ class _Contest:
             detail = f"it has {len(lines)} whole lines; there is one for each of the {made.leaves} leaves"
             self.report.fail("openings-wrong", name, detail)
             raise _Broken
-        opened = []
+        opened: list[tuple[int, LeafData]] = []
+        gone: list[tuple[int, Tombstone]] = []
         for index, line in enumerate(lines):
             if line == b"null":
+                continue
+            if _is_tombstone(line):
+                tombstone = self._tombstone(made, hashes, index, line)
+                gone += [(index, tombstone)] if tombstone is not None else []
                 continue
             if leaf_hash(line) != hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES]:
                 detail = f"this is not what leaf {index} committed to{_said(line)}"
@@ -452,13 +498,38 @@ class _Contest:
             except _Broken:
                 continue
             opened.append((index, data))
-        self._order(made, opened, name)
-        return opened, lines.count(b"null")
+        self._order(made, opened, gone, name)
+        return opened, lines.count(b"null"), len(gone)
 
-    def _order(self, made: Commitment, opened: Sequence[tuple[int, LeafData]], name: str) -> None:
+    def _tombstone(self, made: Commitment, hashes: bytes, index: int, line: bytes) -> Tombstone | None:
+        """The tombstone on a line, where it is the operator's word on that very leaf."""
+        name, number = self.name + OPENINGS, index + 1
+        try:
+            found = _canonical(line, Tombstone, name, self.report, number)
+        except _Broken:
+            return None
+        if found.contest != made.contest or bytes.fromhex(found.leaf) != hashes[index * 32 : index * 32 + 32]:
+            detail = f"the tombstone is of leaf {found.leaf} in {found.contest}, and stands in another one's place"
+            self.report.fail("tombstone-wrong", name, detail, number)
+            return None
+        statement = root_statement(found.model_dump())
+        if not self.keys.check(
+            statement, found.signature, found.key_id, found.redacted_at, name, "the tombstone", number
+        ):
+            return None
+        return found
+
+    def _order(
+        self,
+        made: Commitment,
+        opened: Sequence[tuple[int, LeafData]],
+        gone: Sequence[tuple[int, Tombstone]],
+        name: str,
+    ) -> None:
         """The leaves of a contest stand by agent, revision and pointer; of each agent there is one revision.
 
-        What was committed to in another way was committed to wrongly by the operator.
+        What was committed to in another way was committed to wrongly by the operator. A text alone is redacted, and
+        only one of a lineup whose picks are opened can be seen to stand in its place.
         """
         before: tuple[str, int, str] | None = None
         whole: list[range] = []
@@ -481,6 +552,12 @@ class _Contest:
             elif inside != (here[:2] == owner) or (inside and names[index - whole[-1].start] != data.pointer):
                 detail = f"{here[2]!r} of {here[0]}, revision {here[1]}, does not stand where its lineup has it"
                 self.report.fail("leaf-misplaced", name, detail, index + 1)
+        for index, tombstone in gone:
+            of = next((lineup for lineup in whole if index in lineup), None)
+            named = None if of is None else pointers(len(of) // 2 - 1)[index - of.start]
+            if tombstone.pointer == PICKS or named not in (None, tombstone.pointer):
+                detail = f"a tombstone of {tombstone.pointer!r} stands where its lineup has {named!r}"
+                self.report.fail("tombstone-wrong", name, detail, index + 1)
         if len(whole) > made.entries:
             self.report.fail("entries-wrong", name, f"{len(whole)} lineups are opened of {made.entries} committed to")
         elif len(whole) == made.entries and sum(map(len, whole)) != made.leaves:
@@ -493,9 +570,18 @@ class _Contest:
         if not path.exists():
             return
         name = self.name + MISMATCHED
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+            if _is_tombstone(line):
+                detail = "this text is said to be redacted, and was still published; or it is no text of this contest"
+                self.report.fail("tombstone-wrong", name, detail, number)
+                continue
             detail = f"this was published and is no leaf of what was committed to{_said(line)}"
             self.report.fail("never-committed", name, detail, number)
+
+
+def _is_tombstone(line: bytes) -> bool:
+    """Whether a line says of itself that it is a tombstone; a leaf's data has no such member."""
+    return b'"kind":"mafl-redaction-1"' in line and b'"salt":' not in line
 
 
 def _said(line: bytes) -> str:
@@ -544,21 +630,22 @@ class _Agent:
             root_statement(made.model_dump()), made.signature, made.key_id, made.locked_at, name, "the root"
         )
         for leaf in proof.leaves:
-            hashed = leaf_hash(canonical_json(leaf.data.model_dump()))
             path = [bytes.fromhex(step) for step in leaf.path]
-            if not is_included(hashed, leaf.index, made.leaves, path, bytes.fromhex(made.root)):
-                detail = f"leaf {leaf.index}, {leaf.data.pointer!r}, is not under the signed root"
+            if not is_included(leaf.hashed, leaf.index, made.leaves, path, bytes.fromhex(made.root)):
+                detail = f"leaf {leaf.index}, {leaf.pointer!r}, is not under the signed root"
                 self.report.fail("leaf-wrong", name, detail)
-        whose = {(leaf.data.agent, leaf.data.revision, leaf.data.contest, leaf.data.model) for leaf in proof.leaves}
-        named = [leaf.data.pointer for leaf in proof.leaves]
+            self._tombstone(leaf, made, name)
+        opened = [leaf.data for leaf in proof.leaves if leaf.data is not None]
+        whose = {(data.agent, data.revision, data.contest, data.model) for data in opened}
+        named = [leaf.pointer for leaf in proof.leaves]
         places = [leaf.index for leaf in proof.leaves]
-        if len(whose) != 1 or {leaf.data.contest for leaf in proof.leaves} != {made.contest}:
+        if len(whose) != 1 or {data.contest for data in opened} != {made.contest}:
             self.report.fail("leaf-misplaced", name, "the leaves are not those of one revision in this contest")
         elif tuple(named) != pointers(len(named) // 2 - 1) or places != list(range(places[0], places[0] + len(places))):
             self.report.fail("leaf-misplaced", name, "the leaves are not all those of one lineup, in their order")
         if len(self.report.failures) > before:
             return None
-        first = proof.leaves[0].data
+        first = opened[0]
         self.report.proofs.append(
             {
                 "contest": made.contest,
@@ -567,9 +654,21 @@ class _Agent:
                 "root": made.root,
                 "key_id": made.key_id,
                 "leaves": len(proof.leaves),
+                "redacted": sum(leaf.redacted is not None for leaf in proof.leaves),
             }
         )
         return proof
+
+    def _tombstone(self, leaf: ProvenLeaf, made: Commitment, name: str) -> None:
+        found = leaf.redacted
+        if found is None:
+            return
+        if found.contest != made.contest or found.pointer == PICKS:
+            detail = f"the tombstone of leaf {leaf.index} is of {found.pointer!r} in {found.contest}"
+            self.report.fail("tombstone-wrong", name, detail)
+        self.keys.check(
+            root_statement(found.model_dump()), found.signature, found.key_id, found.redacted_at, name, "the tombstone"
+        )
 
     def _receipt(self, path: Path, proof: Proof | None) -> None:
         name = self.name + path.name
@@ -582,7 +681,9 @@ class _Agent:
         given = _shaped(document, Receipt, name, self.report)
         covered = ("accepted_at", "agent", "body", "contest", "model", "revision", "salts")
         made = sha256_hex(canonical_json({member: document[member] for member in covered}))
-        if made != given.receipt:
+        # Of a text that was gone when this was fetched neither words nor salt are left to compute the receipt with:
+        # its signature and the proof alone speak for it then. Whoever kept the first answer can check all of it.
+        if made != given.receipt and not self._is_redacted(given):
             self.report.fail("receipt-wrong", name, f"the receipt of what stands here is {made}, not {given.receipt}")
             return
         statement = commitment.receipt_statement(given.receipt)
@@ -601,11 +702,20 @@ class _Agent:
                 "key_id": given.key_id,
                 # True: this revision is under the root. None: another one is, or there is no proof here.
                 "committed": committed,
+                "redacted": sorted(given.redacted),
             }
         )
 
+    @staticmethod
+    def _is_redacted(given: Receipt) -> bool:
+        """Whether what is said to be redacted is: null in the body, without a salt, and a text."""
+        return bool(given.redacted) and all(
+            pointer != PICKS and pointer not in given.salts and _at_pointer(given.body, pointer) is None
+            for pointer in given.redacted
+        )
+
     def _committed(self, given: Receipt, proof: Proof, name: str) -> bool | None:
-        final = proof.leaves[0].data
+        final = next(leaf.data for leaf in proof.leaves if leaf.data is not None)
         if final.agent != given.agent:
             self.report.fail(
                 "proof-differs", name, f"the proof is of the agent {final.agent}, the receipt of {given.agent}"
@@ -615,6 +725,12 @@ class _Agent:
             return None
         same = {"accepted_at": given.accepted_at, "model": given.model, "revision": given.revision}
         for leaf in proof.leaves:
+            if leaf.data is None:
+                if leaf.pointer not in given.redacted and leaf.hashed != _leaf_of(given, leaf.pointer):
+                    detail = f"{leaf.pointer!r} is redacted, and its leaf is not that of what the receipt has"
+                    self.report.fail("proof-differs", name, detail)
+                    return False
+                continue
             data = leaf.data
             wrong = [member for member, value in same.items() if getattr(data, member) != value]
             if given.salts.get(data.pointer) != data.salt:
@@ -628,14 +744,38 @@ class _Agent:
         return True
 
 
+def _at_pointer(body: dict[str, Any], pointer: str) -> Any:
+    """What stands under a pointer of a body; of one that it has not something that is no text and not null."""
+    found: Any = body
+    try:
+        for part in pointer.split("/")[1:]:
+            found = found[int(part)] if isinstance(found, list) else found[part]
+    except (LookupError, TypeError, ValueError):
+        return ()
+    return found
+
+
+def _leaf_of(given: Receipt, pointer: str) -> bytes:
+    """The hash of the leaf of a text as a receipt has it; of nothing where it has it not."""
+    if pointer not in given.salts:
+        return b""
+    return leaf_hash(
+        canonical_json(
+            {
+                **{name: getattr(given, name) for name in ("accepted_at", "agent", "contest", "model", "revision")},
+                "pointer": pointer,
+                "salt": given.salts[pointer],
+                "value": _at_pointer(given.body, pointer),
+            }
+        )
+    )
+
+
 def _same_value(given: Receipt, data: LeafData) -> bool:
     """Whether a leaf holds what the receipt's body says at its pointer; a body has no prices."""
     try:
         if data.pointer != PICKS:
-            found: Any = given.body
-            for part in data.pointer.split("/")[1:]:
-                found = found[int(part)] if isinstance(found, list) else found[part]
-            return bool(found == data.value)
+            return bool(_at_pointer(given.body, data.pointer) == data.value)
         picks = [{name: pick[name] for name in ("slot", "player_id", "confidence")} for pick in given.body["picks"]]
         value = data.value
         return bool(
@@ -690,8 +830,13 @@ def openings(contest: str, lineups: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return found
 
 
-def placed(leaves: Iterable[bytes], hashes: bytes) -> tuple[bytes, list[bytes]]:
-    """``openings.jsonl`` of leaves' data, each on the line of its leaf, and the data that no leaf committed to."""
+def placed(
+    leaves: Iterable[bytes], hashes: bytes, tombstones: Iterable[Mapping[str, Any]] = ()
+) -> tuple[bytes, list[bytes]]:
+    """``openings.jsonl`` of leaves' data and tombstones, each on the line of its leaf, and what belongs on no line.
+
+    That is data that no leaf committed to, and a tombstone of no leaf, or of one that is opened all the same.
+    """
     places = {hashes[at : at + HASH_BYTES]: at // HASH_BYTES for at in range(0, len(hashes), HASH_BYTES)}
     lines = [b"null"] * (len(hashes) // HASH_BYTES)
     strange = []
@@ -701,4 +846,10 @@ def placed(leaves: Iterable[bytes], hashes: bytes) -> tuple[bytes, list[bytes]]:
             strange.append(data)
         else:
             lines[place] = data
+    for tombstone in tombstones:
+        place = places.get(bytes.fromhex(tombstone["leaf"]))
+        if place is None or lines[place] != b"null":
+            strange.append(canonical_json(tombstone))
+        else:
+            lines[place] = canonical_json(tombstone)
     return b"".join(line + b"\n" for line in lines), strange

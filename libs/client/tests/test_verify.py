@@ -141,6 +141,7 @@ def test_a_whole_export_passes_and_what_was_never_opened_is_counted(place: Path)
             "entries_opened": 2,
             "leaves": 6 + 8 + 4,
             "opened": 6 + 1,
+            "redacted": 0,
             "never_opened": 7 + 4,
             "stamp": None,
         }
@@ -440,6 +441,110 @@ def test_a_receipt_of_something_else_than_what_was_committed_to_is_found(place: 
     some = json.loads(OWN["proof.json"])
     del some["leaves"][-1]
     assert "leaf-misplaced" in codes(checked({**OWN, "proof.json": rfc8785.dumps(some)}, place))
+
+
+# --- texts that were redacted -----------------------------------------------------------------------
+
+
+def tombstone(leaf: bytes, *, signer: Signer = SIGNER, **changed: Any) -> dict[str, Any]:
+    """What an operator signs in the place of a leaf's data."""
+    said = {
+        "kind": "mafl-redaction-1",
+        "contest": CONTEST,
+        "leaf": leaf_hash(leaf).hex(),
+        "pointer": json.loads(leaf)["pointer"],
+        "reason": "personal-data",
+        "redacted_at": "2017-10-03T09:00:00Z",
+    } | changed
+    return {**said, "key_id": signer.key_id, "signature": signer.sign(rfc8785.dumps(said)).hex()}
+
+
+def redacted(of: str = "/thesis", *, number: int = 0, opened: bool = False, **how: Any) -> dict[str, bytes]:
+    """An export in which a text of a lineup is redacted; ``opened`` where it is published all the same."""
+    leaves = all_leaves(LINEUPS)
+    (leaf,) = [
+        leaf for leaf in leaves if json.loads(leaf)["pointer"] == of and json.loads(leaf)["revision"] == number + 1
+    ]
+    hashes = b"".join(map(leaf_hash, leaves))
+    shown = [data for data in openings(CONTEST, LINEUPS) if opened or data != leaf]
+    lines, strange = placed(shown, hashes, [tombstone(leaf, **how)])
+    files = {**FILES, "openings.jsonl": lines}
+    return files | ({"mismatched.jsonl": b"".join(data + b"\n" for data in strange)} if strange else {})
+
+
+@pytest.mark.rule("M6", "C10")
+def test_a_redacted_text_is_counted_and_never_wrong(place: Path) -> None:
+    assert b"Words of 0" in FILES["openings.jsonl"]
+    report = checked(redacted(), place, SIGNER.public_key)
+    assert report.failures == []
+    (made,) = report.contests
+    assert (made["opened"], made["redacted"], made["never_opened"]) == (6, 1, 11)
+    unclaimed = checked(redacted("/picks/2/rationale", number=1), place)
+    assert unclaimed.failures == []
+    assert (unclaimed.contests[0]["opened"], unclaimed.contests[0]["redacted"]) == (7, 1)
+
+
+@pytest.mark.rule("M6", "C10")
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_whatever_byte_of_a_tombstone_is_changed_it_is_found(place: Path, data: st.DataObject) -> None:
+    files = redacted()
+    content = files["openings.jsonl"]
+    start = content.index(b'{"contest":"2017-W04","key_id"')
+    at = data.draw(st.integers(start, content.index(b"\n", start) - 1), label="at")
+    changed = content[:at] + bytes([content[at] ^ data.draw(st.integers(1, 255), label="by")]) + content[at + 1 :]
+    assert not checked({**files, "openings.jsonl": changed}, place).ok
+
+
+@pytest.mark.rule("M6", "C10")
+def test_a_forged_tombstone_is_found(place: Path) -> None:
+    forger = Signer.from_seed(b"f" * 32)
+    assert codes(checked(redacted(signer=forger), place)) == {"key-unknown"}
+    dressed = {**tombstone(all_leaves(LINEUPS)[-1], signer=forger), "key_id": SIGNER.key_id}
+    lines = FILES["openings.jsonl"].split(b"\n")
+    lines[-2] = rfc8785.dumps(dressed)
+    assert codes(checked({**FILES, "openings.jsonl": b"\n".join(lines)}, place)) == {"signature-wrong"}
+    for changed, found in (
+        ({"contest": "2017-W05"}, "tombstone-wrong"),
+        ({"pointer": "/picks/0/rationale"}, "tombstone-wrong"),
+        ({"pointer": ""}, "tombstone-wrong"),
+        ({"kind": "mafl-root-1"}, "leaf-wrong"),
+        ({"redacted_at": "yesterday"}, "malformed"),
+    ):
+        assert codes(checked(redacted(**changed), place)) == {found}, changed
+    # One of another leaf, signed and all: on the line of its own leaf it would be right.
+    moved = redacted()["openings.jsonl"].split(b"\n")
+    here = next(at for at, line in enumerate(moved) if b"mafl-redaction-1" in line)
+    moved[here], moved[here - 1] = moved[here - 1], moved[here]
+    assert "tombstone-wrong" in codes(checked({**FILES, "openings.jsonl": b"\n".join(moved)}, place))
+    # Too old for its key.
+    assert codes(checked(redacted(signer=OLD), place)) == {"key-retired"}
+
+
+@pytest.mark.rule("M6", "C10")
+def test_a_tombstone_of_a_text_that_is_published_is_kept_as_evidence(place: Path) -> None:
+    files = redacted(opened=True)
+    assert b"mafl-redaction-1" in files["mismatched.jsonl"]
+    report = checked(files, place)
+    assert [(failure.code, failure.file) for failure in report.failures] == [("tombstone-wrong", "mismatched.jsonl")]
+    assert report.contests[0]["opened"] == 7
+
+
+@pytest.mark.rule("M6", "C10")
+def test_the_published_vectors_have_a_tombstone(place: Path) -> None:
+    document = json.loads(vectors.PATH.read_text())
+    (gone,) = document["redactions"]
+    lines = [leaf["data"].encode() for leaf in document["leaves"]]
+    lines[1] = rfc8785.dumps(gone)
+    files = {
+        "commitment.json": rfc8785.dumps(document["commitment"]),
+        "leaves.bin": b"".join(bytes.fromhex(leaf["hash"]) for leaf in document["leaves"]),
+        "openings.jsonl": b"".join(line + b"\n" for line in lines),
+        "keys.json": rfc8785.dumps(document["keys"]),
+    }
+    report = checked(files, place)
+    assert report.failures == []
+    assert report.contests[0]["redacted"] == 1
 
 
 # --- the published vectors ------------------------------------------------------------------------

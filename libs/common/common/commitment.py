@@ -30,6 +30,7 @@ KEY_BYTES = 32
 RECEIPT_KIND = "mafl-receipt-1"
 ROOT_KIND = "mafl-root-1"
 KEYS_KIND = "mafl-keys-1"
+REDACTION_KIND = "mafl-redaction-1"
 """What the signed statements say that they are, so that none can ever pass for another."""
 
 PICKS = ""
@@ -221,7 +222,8 @@ def receipt_statement(receipt: str) -> bytes:
 
 
 def root_statement(published: Mapping[str, Any]) -> bytes:
-    """What the signature of a contest's root is over, in canonical JSON: what is published, less who signed and how."""
+    """What the signature of a root, or of a tombstone, is over, in canonical JSON: what is published, less who signed
+    and how."""
     return canonical_json({name: said for name, said in published.items() if name not in ("key_id", "signature")})
 
 

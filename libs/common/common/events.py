@@ -592,6 +592,97 @@ class WeekSettled(Event):
         return f"week/{self.contest}"
 
 
+# --- redaction: words that go for good ------------------------------------------------------------
+
+
+class RedactionReason(StrEnum):
+    """Why a text went for good, as everybody reads it; what an operator noted is for operators alone."""
+
+    PERSONAL_DATA = "personal-data"
+    COURT_ORDER = "court-order"
+    UNLAWFUL = "unlawful"
+    COPYRIGHT = "copyright"
+    DECENCY = "decency"
+
+
+class Redaction(Event):
+    """Base of what is told of one text that goes for good: which text, and never a word of it."""
+
+    redaction_id: UUID
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    pointer: str
+
+    def aggregate(self) -> str:
+        return f"redaction/{self.redaction_id}"
+
+
+class RedactionOrdered(Redaction):
+    """An operator orders that the words of a text go for good; moderation holds them no more.
+
+    Told at once, also before the lock and of any revision, in a stream that contests alone reads.
+    """
+
+    name: ClassVar[str] = "redaction.ordered"
+    owner: ClassVar[str] = "moderation"
+    stream: ClassVar[str] = "MODERATION_PRIVATE"
+
+    reason: RedactionReason
+    redacted_at: Instant
+
+
+class TextRedacted(Redaction):
+    """A text of a final revision is gone for good: its tombstone. Never told before its contest is locked.
+
+    ``leaf`` is the hash of the text's leaf, which stays in the contest's commitment.
+    """
+
+    name: ClassVar[str] = "text.redacted"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS"
+
+    leaf: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    reason: RedactionReason
+    redacted_at: Instant
+
+
+class RedactedInContests(Redaction):
+    """Contests holds the words of a text no more; the streams can be rid of them now.
+
+    ``told`` is whether ``text.redacted`` has gone out, so that boards has something to do.
+    """
+
+    name: ClassVar[str] = "redaction.done_in_contests"
+    owner: ClassVar[str] = "contests"
+    stream: ClassVar[str] = "CONTESTS_PRIVATE"
+
+    told: bool
+
+
+class RedactedInBoards(Redaction):
+    """Boards holds the words of a text no more, and shows that it was redacted."""
+
+    name: ClassVar[str] = "redaction.done_in_boards"
+    owner: ClassVar[str] = "boards"
+    stream: ClassVar[str] = "BOARDS"
+
+
+class WordsErased(Redaction):
+    """The messages that carried the words of a text are erased from all streams, ``messages`` of them this time.
+
+    Told of each look through the streams; a second one comes a while after the first.
+    """
+
+    name: ClassVar[str] = "words.erased"
+    owner: ClassVar[str] = "provisioner"
+    stream: ClassVar[str] = "ERASURES"
+
+    messages: int
+    look: int
+
+
 EVENTS: tuple[type[Event], ...] = (
     AgentRegistered,
     AgentUpdated,
@@ -614,6 +705,11 @@ EVENTS: tuple[type[Event], ...] = (
     ScoresUpdated,
     LineupSettled,
     WeekSettled,
+    RedactionOrdered,
+    TextRedacted,
+    RedactedInContests,
+    RedactedInBoards,
+    WordsErased,
 )
 
 BY_SUBJECT: dict[str, type[Event]] = {event.subject(): event for event in EVENTS}

@@ -2,7 +2,8 @@
 
 ``python -m common.provision`` does it once; with ``--watch`` it looks again every second, so that a
 stream or durable that somebody deleted comes back (a new durable delivers everything again, which every
-inbox bears), and it moves what a consumer could not take in all its deliveries to the dead letters.
+inbox bears), it moves what a consumer could not take in all its deliveries to the dead letters, and it erases the
+messages whose words were redacted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from nats.js.errors import NotFoundError
 
 from common import logs, topology
 from common.bus import ACK_WAIT, BATCH
+from common.erasure import erase_redacted
 from common.logs import logger
 
 DUPLICATE_WINDOW = 15 * 60.0
@@ -154,6 +156,7 @@ async def _main(*, watch: bool, interval: float) -> None:
                 await provision(js)
                 if watch:
                     await bury_exhausted(client, js)
+                    await erase_redacted(client, js)
             except (nats.errors.Error, TimeoutError, OSError) as error:
                 if not watch:
                     raise

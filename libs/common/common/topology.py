@@ -1,8 +1,8 @@
 """Streams, durables and who may read what: data, read by the provisioner and by the NATS account file.
 
 A service reads a stream through one durable of its own name. ``REGISTRY_KEYS``, ``REGISTRY_REVIEWS`` and
-``CONTESTS_PRIVATE`` are streams of their own so that neither their bodies nor their sequence numbers reach anybody
-else; their dead letters are kept apart for the same reason: whoever writes one is told its number.
+``CONTESTS_PRIVATE`` and others are streams of their own so that neither their bodies nor their sequence numbers reach
+anybody else; their dead letters are kept apart for the same reason: whoever writes one is told its number.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from common import events as ev
 
 SERVICES = ("registry", "contests", "moderation", "settlement", "boards")
+PROVISIONER = "provisioner"
+"""Owns the streams themselves, and so is the only one who can erase a message: see ``common.erasure``."""
 DEAD_LETTERS = "DEAD"
 DEAD_PRIVATE = "DEAD_PRIVATE"
 """The dead letters of :data:`PRIVATE_STREAMS`."""
-PRIVATE_STREAMS = ("REGISTRY_KEYS", "REGISTRY_REVIEWS", "CONTESTS_PRIVATE")
+PRIVATE_STREAMS = ("REGISTRY_KEYS", "REGISTRY_REVIEWS", "CONTESTS_PRIVATE", "MODERATION_PRIVATE", "ERASURES")
 """Each is read by one service alone."""
 ADVISORIES = "ADVISORIES"
 AGENT_BY_KEY = "rpc.registry.agent_by_key"
@@ -62,7 +64,10 @@ def _dead(*, private: bool) -> tuple[str, ...]:
 
 
 STREAMS: tuple[Stream, ...] = (
-    *(Stream(name, _subjects(name)) for name in ("REGISTRY", *PRIVATE_STREAMS, "CONTESTS", "MODERATION", "SETTLEMENT")),
+    *(
+        Stream(name, _subjects(name))
+        for name in ("REGISTRY", *PRIVATE_STREAMS, "CONTESTS", "MODERATION", "SETTLEMENT", "BOARDS")
+    ),
     Stream(DEAD_LETTERS, _dead(private=False)),
     Stream(DEAD_PRIVATE, _dead(private=True)),
     Stream(ADVISORIES, ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",)),
@@ -76,13 +81,16 @@ DURABLES: tuple[Durable, ...] = (
     Durable("registry", "MODERATION", (ev.ReasoningJudged, ev.AgentNameJudged)),
     Durable("contests", "REGISTRY", _AGENT),
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),
+    Durable("contests", "MODERATION_PRIVATE", (ev.RedactionOrdered,)),
     Durable("moderation", "REGISTRY", (*_AGENT, ev.ModelMapped)),
     Durable("moderation", "REGISTRY_REVIEWS", (ev.ReviewRequested,)),
-    Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted,)),
+    Durable("moderation", "CONTESTS_PRIVATE", (ev.LineupSubmitted, ev.RedactedInContests)),
     Durable("moderation", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
+    Durable("moderation", "BOARDS", (ev.RedactedInBoards,)),
+    Durable("moderation", "ERASURES", (ev.WordsErased,)),
     Durable("settlement", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
     Durable("boards", "REGISTRY", (*_AGENT, ev.ModelMapped)),
-    Durable("boards", "CONTESTS", (*_CONTEST, ev.ClockMoved)),
+    Durable("boards", "CONTESTS", (*_CONTEST, ev.TextRedacted, ev.ClockMoved)),
     Durable("boards", "MODERATION", (ev.ReasoningJudged, ev.ReasoningReleased, ev.AgentNameJudged, ev.ModelJudged)),
     Durable("boards", "SETTLEMENT", (ev.ScoresUpdated, ev.LineupSettled, ev.WeekSettled)),
 )

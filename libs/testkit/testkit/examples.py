@@ -72,6 +72,16 @@ _WORDS = (
     ev.Words(pointer="/picks/0/main_factor", text="opponent"),
 )
 
+_REDACTION = {
+    "redaction_id": UUID("01890a5d-ac96-774b-bcce-b302099a805a"),
+    "contest": _CONTEST,
+    "lineup_id": _LINEUP,
+    "agent_id": _AGENT,
+    "revision": 1,
+    "pointer": "/picks/0/main_factor",
+}
+_GONE = {"reason": ev.RedactionReason.PERSONAL_DATA, "redacted_at": datetime(2017, 9, 13, 10, tzinfo=UTC)}
+
 _PRICE = sum(price for *_, price, _ in _PLAYERS)
 _POINTS = sum(points for *_, points in _PLAYERS)
 
@@ -248,6 +258,11 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
         1,
         _SETTLED,
     ),
+    (ev.RedactionOrdered(**_REDACTION, **_GONE), 1, _SETTLED),
+    (ev.TextRedacted(**_REDACTION, **_GONE, leaf="3f" * 32), 1, _SETTLED),
+    (ev.RedactedInContests(**_REDACTION, told=True), 1, _SETTLED),
+    (ev.RedactedInBoards(**_REDACTION), 1, _SETTLED),
+    (ev.WordsErased(**_REDACTION, messages=2, look=1), 1, _SETTLED),
 )
 
 EXAMPLES: tuple[ev.Envelope, ...] = tuple(

@@ -45,6 +45,7 @@ CLAIMED: dict[str, str] = {
     "M2": "Reasoning shows only when locked, claimed and cleared; else the reason why not.",
     "M3": "Moderation is off the request path and never refuses a lineup.",
     "M5": "Reasoning is kept whether or not it is ever published.",
+    "M6": "A text can go for good: from every store and stream; its leaf and a dated tombstone stay.",
     "O1": "One command plays a whole season; one runs all tests.",
     "O3": "Every service answers for its health, readiness and metrics.",
     "O4": "Whatever is killed, nothing accepted is lost and nothing is counted twice.",

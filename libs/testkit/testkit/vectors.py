@@ -124,6 +124,16 @@ def vectors() -> dict[str, Any]:
             for pointer in sorted(values)
         ]
     root = _head(leaves).hex()
+    gone = rfc8785.dumps(
+        {
+            "kind": "mafl-redaction-1",
+            "contest": _CONTEST,
+            "leaf": hashlib.sha256(b"\0" + leaves[1]).hexdigest(),
+            "pointer": "/picks/0/main_factor",
+            "reason": "personal-data",
+            "redacted_at": "2017-10-03T09:00:00Z",
+        }
+    )
     statement = {
         "kind": "mafl-root-1",
         "contest": _CONTEST,
@@ -148,6 +158,7 @@ def vectors() -> dict[str, Any]:
             for at, leaf in enumerate(leaves)
         ],
         "commitment": {**statement, "key_id": named, "signature": signed(statement)},
+        "redactions": [{**json.loads(gone), "key_id": named, "signature": key.sign(gone).hex()}],
     }
 
 

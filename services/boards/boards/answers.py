@@ -5,6 +5,8 @@ Points and regret are hundredths, shares millionths of the optimum, prices as gi
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
@@ -120,11 +122,21 @@ class ScoredPlayer(Player):
     points: int | None
 
 
+class Redacted(_Shape):
+    """When the words of a text went for good, and why: `personal-data`, `court-order`, `unlawful`, `copyright`,
+    `decency`."""
+
+    redacted_at: str
+    reason: str
+
+
 class Text(_Shape):
-    """A text, or the reason why it is withheld: unclaimed, flagged, not checked yet."""
+    """A text, or the first reason why it is withheld: redacted, unclaimed, flagged, not checked yet."""
 
     text: str | None
     withheld: str | None
+    redacted: NotRequired[Redacted]
+    """Of a redacted text only."""
 
 
 class Pick(ScoredPlayer):

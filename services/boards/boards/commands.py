@@ -9,6 +9,7 @@ import anyio.to_thread
 from boards.store import Progress, Record, Store
 from common import events as ev
 from common.logs import logger
+from common.outbox import emit
 from common.settled import digest, lineup_form
 
 
@@ -20,6 +21,13 @@ async def take_result(store: Store, event: ev.LineupSettled) -> None:
 async def take_week(store: Store, event: ev.WeekSettled) -> None:
     """Keep a settlement version's summary; switch to it when all of its results are here."""
     await _switch_if_whole(store, event.contest, event.settlement, await store.put_week(event))
+
+
+async def redact(store: Store, event: ev.TextRedacted) -> None:
+    """Let a text go for good, and tell that it is gone (M6)."""
+    await store.put_redaction(event)
+    about = event.model_dump(exclude={"leaf", "reason", "redacted_at"})
+    await emit(store.connection, ev.RedactedInBoards(**about), 1)
 
 
 async def _switch_if_whole(store: Store, contest: str, settlement: int, progress: Progress) -> None:

@@ -67,6 +67,11 @@ async def reasoning_released(connection: AsyncConnection, event: ev.ReasoningRel
     await Store(connection).put_words(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.TextRedacted)
+async def text_redacted(connection: AsyncConnection, event: ev.TextRedacted, envelope: ev.Envelope) -> None:
+    await commands.redact(Store(connection), event)
+
+
 @HANDLERS.on(ev.ScoresUpdated)
 async def scores_updated(connection: AsyncConnection, event: ev.ScoresUpdated, envelope: ev.Envelope) -> None:
     await Store(connection).put_provisional(event)

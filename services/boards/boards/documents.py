@@ -113,8 +113,12 @@ def contest_document(contest: Contest) -> dict[str, Any]:
 
 
 def text_document(text: Text) -> dict[str, Any]:
-    """A text, or the reason for its absence."""
-    return {"text": text.text, "withheld": text.withheld.value if text.withheld is not None else None}
+    """A text, or the reason for its absence; of one that was redacted when and why."""
+    document: dict[str, Any] = {"text": text.text, "withheld": text.withheld.value if text.withheld else None}
+    if text.tombstone is not None:
+        at, reason = instant(text.tombstone.redacted_at), text.tombstone.reason
+        document["redacted"] = {"redacted_at": at, "reason": reason}
+    return document
 
 
 def lineups_document(found: Results) -> dict[str, Any]:

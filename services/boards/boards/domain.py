@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -50,6 +51,7 @@ class Kind(StrEnum):
 class Withheld(StrEnum):
     """Why words are not shown; of several reasons the first."""
 
+    REDACTED = "redacted"
     UNCLAIMED = "unclaimed"
     FLAGGED = "flagged"
     NOT_CHECKED = "not checked yet"
@@ -137,12 +139,22 @@ def is_handle(text: str) -> bool:
     return tail != text and len(tail) == 12 and set(tail) <= set("abcdefghijklmnopqrstuvwxyz234567")
 
 
-def withheld(card: AgentCard, state: str | None, *, arrived: bool) -> Withheld | None:
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """When a text went for good, and why."""
+
+    redacted_at: datetime
+    reason: str
+
+
+def withheld(card: AgentCard, state: str | None, *, arrived: bool, redacted: bool = False) -> Withheld | None:
     """Why a text is not shown, or ``None`` where it is.
 
     ``state`` is moderation's latest word on that text (``None`` where it has not spoken), ``arrived`` whether the
-    cleared text itself is here.
+    cleared text itself is here. That it is ``redacted`` is the first of reasons: no other ever ends.
     """
+    if redacted:
+        return Withheld.REDACTED
     if not card.claimed:
         return Withheld.UNCLAIMED
     if state == "flagged":

@@ -7,7 +7,7 @@ import json
 import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any
@@ -55,10 +55,20 @@ HEADERS = {
 }
 
 WHY_WITHHELD = {
+    Withheld.REDACTED: "its words are gone for good",
     Withheld.UNCLAIMED: "nobody has claimed this agent, and words are published for claimed agents only",
     Withheld.FLAGGED: "moderation flagged this text",
     Withheld.NOT_CHECKED: "moderation has not cleared this text yet",
 }
+
+WHY_REDACTED = {
+    "personal-data": "it held personal data",
+    "court-order": "by order of a court",
+    "unlawful": "it was against the law",
+    "copyright": "it was somebody else's work",
+    "decency": "for decency's sake",
+}
+"""What each reason of ``common.events.RedactionReason`` says."""
 
 MARKS = {
     OVERLAPS_LEADER: "this interval and that of the board's first row overlap, so the two cannot be told apart",
@@ -146,6 +156,11 @@ def moment(at: datetime, zone: str = "America/New_York") -> str:
     return f"{local:%a} {local.day} {local:%b %Y, %H:%M} {local.tzname()}"
 
 
+def day(at: datetime) -> str:
+    """A date, UTC."""
+    return f"{at.astimezone(UTC):%-d %b %Y}"
+
+
 def left(until: datetime, now: datetime) -> str:
     """The time left in words, rounded down to what matters."""
     rest = until - now
@@ -187,7 +202,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters.update(points=points, share=share, price=price, moment=moment, statistic=statistic)
+_TEMPLATES.filters.update(day=day, points=points, share=share, price=price, moment=moment, statistic=statistic)
 _TEMPLATES.globals.update(
     reading=reading,
     tick=tick,
@@ -198,6 +213,7 @@ _TEMPLATES.globals.update(
     scale_of=plot.scale_of,
     method=METHOD,
     why_withheld=WHY_WITHHELD,
+    why_redacted=WHY_REDACTED,
     meaning=MARKS,
     static_version=_version_of_static(),
     POINTS=Metric.POINTS,

@@ -169,6 +169,9 @@ WORDS = Table(
     Column("text_version", BigInteger, nullable=False),
     Column("text", Text),
     Column("salt", Text),
+    # The tombstone of a text that went for good: with one, no event of any version brings the words back.
+    _instant("redacted_at", nullable=True),
+    Column("redaction", Text),
 )
 PROVISIONAL = Table(
     "provisional",
@@ -322,7 +325,7 @@ class Store:
     """Every query of boards, on one transaction's connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     # --- the record: each fact as it arrives ------------------------------------------------------
 
@@ -368,7 +371,7 @@ class Store:
         }
         await self._newest(CONTESTS, {"contest": event.contest}, values, "version")
         pool = {"contest": event.contest, "version": version, "players": values["players"]}
-        await self._connection.execute(insert(POOLS).values(pool).on_conflict_do_nothing())
+        await self.connection.execute(insert(POOLS).values(pool).on_conflict_do_nothing())
         await self.put_schedule(event, version)
 
     async def put_schedule(self, event: ev.ContestOpened | ev.ContestRescheduled, version: int) -> None:
@@ -379,12 +382,12 @@ class Store:
     async def put_cancellation(self, event: ev.ContestCancelled) -> None:
         """Keep that a contest was called off before its lock, and why."""
         values = {"contest": event.contest, "cancelled_at": event.cancelled_at, "reason": event.reason}
-        await self._connection.execute(insert(CANCELLATIONS).values(values).on_conflict_do_nothing())
+        await self.connection.execute(insert(CANCELLATIONS).values(values).on_conflict_do_nothing())
 
     async def put_lock(self, event: ev.ContestLocked) -> None:
         """Keep that a contest is locked."""
         statement = insert(LOCKS).values(contest=event.contest, locked_at=event.locked_at, entries=event.entries)
-        await self._connection.execute(statement.on_conflict_do_nothing())
+        await self.connection.execute(statement.on_conflict_do_nothing())
 
     async def put_lineup(self, event: ev.LineupLocked) -> None:
         """Keep a locked lineup: picks and numbers."""
@@ -402,7 +405,7 @@ class Store:
             "accepted_at": event.accepted_at,
             "salt": event.salt,
         }
-        await self._connection.execute(_PUT_LINEUP, values)
+        await self.connection.execute(_PUT_LINEUP, values)
 
     async def put_states(self, event: ev.ReasoningJudged, version: int) -> None:
         """Keep the newest state of each text, and drop a text that is no longer cleared."""
@@ -416,6 +419,8 @@ class Store:
                 "text_version": 0,
                 "text": None,
                 "salt": None,
+                "redacted_at": None,
+                "redaction": None,
             }
             for field in event.fields
         ]
@@ -433,16 +438,34 @@ class Store:
                 "text_version": version,
                 "text": words.text,
                 "salt": words.salt,
+                "redacted_at": None,
+                "redaction": None,
             }
             for words in event.words
         ]
         await self._merge_words(rows)
 
+    async def put_redaction(self, event: ev.TextRedacted) -> None:
+        """Keep a tombstone in a text's place, for good, and drop the text."""
+        row = {
+            "lineup_id": event.lineup_id,
+            "pointer": event.pointer,
+            "state_version": 0,
+            "state": ev.State.UNCHECKED.value,
+            "barred_version": 0,
+            "text_version": 0,
+            "text": None,
+            "salt": None,
+            "redacted_at": event.redacted_at,
+            "redaction": event.reason.value,
+        }
+        await self._merge_words([row])
+
     async def _merge_words(self, rows: list[dict[str, Any]]) -> None:
         """Merge what two events say of a text so that their order does not matter.
 
         The newest state counts, the newest text counts, and a text stands only if it was released after the last
-        verdict that barred it; until then it is not even kept.
+        verdict that barred it, and never where it has a tombstone; until then it is not even kept.
         """
         if not rows:
             return
@@ -451,7 +474,9 @@ class Store:
         barred = func.greatest(WORDS.c.barred_version, new.barred_version)
         newer = new.text_version > WORDS.c.text_version
         text_version = func.greatest(WORDS.c.text_version, new.text_version)
-        await self._connection.execute(
+        redacted_at = func.coalesce(WORDS.c.redacted_at, new.redacted_at)
+        stands = and_(text_version > barred, redacted_at.is_(None))
+        await self.connection.execute(
             statement.on_conflict_do_update(
                 index_elements=[WORDS.c.lineup_id, WORDS.c.pointer],
                 set_={
@@ -460,9 +485,11 @@ class Store:
                     "barred_version": barred,
                     "text_version": text_version,
                     **{
-                        name: case((text_version > barred, case((newer, new[name]), else_=WORDS.c[name])), else_=null())
+                        name: case((stands, case((newer, new[name]), else_=WORDS.c[name])), else_=null())
                         for name in ("text", "salt")
                     },
+                    "redacted_at": redacted_at,
+                    "redaction": func.coalesce(WORDS.c.redaction, new.redaction),
                 },
             )
         )
@@ -512,12 +539,12 @@ class Store:
         )
 
     async def _progress(self, statement: Any, values: dict[str, Any] | None = None) -> Progress:
-        row = (await self._connection.execute(statement, values)).one()
+        row = (await self.connection.execute(statement, values)).one()
         return Progress(row.arrived, row.expected)
 
     async def _newest(self, table: Table, key: dict[str, Any], values: dict[str, Any], version: str) -> None:
         statement = insert(table).values(**key, **values)
-        await self._connection.execute(
+        await self.connection.execute(
             statement.on_conflict_do_update(
                 index_elements=list(key), set_=values, where=table.c[version] < statement.excluded[version]
             )
@@ -528,7 +555,7 @@ class Store:
     async def show(self, contest: str, settlement: int) -> bool:
         """Let the boards show a settlement version, unless they show a newer one already."""
         statement = insert(SHOWN).values(contest=contest, settlement=settlement)
-        shown = await self._connection.execute(
+        shown = await self.connection.execute(
             statement.on_conflict_do_update(
                 index_elements=[SHOWN.c.contest],
                 set_={"settlement": settlement},
@@ -540,7 +567,7 @@ class Store:
     async def make_row_weeks(self, contest: str | None = None) -> None:
         """Make the row-weeks of one contest, or of all, from the results under the versions shown."""
         of_contest = [ROW_WEEKS.c.contest == contest] if contest is not None else []
-        await self._connection.execute(delete(ROW_WEEKS).where(*of_contest))
+        await self.connection.execute(delete(ROW_WEEKS).where(*of_contest))
 
         def pooled(kind: Kind, key: ColumnElement[str], *where: ColumnElement[bool]) -> Query:
             chosen = [RESULTS.c.contest == contest] if contest is not None else []
@@ -567,16 +594,16 @@ class Store:
             pooled(Kind.AGENT, cast(RESULTS.c.agent_id, Text)),
         )
         columns = ["kind", "key", "contest", "points", "share", "lineups", "house", "cohort", "reference"]
-        await self._connection.execute(insert(ROW_WEEKS).from_select(columns, rows))
+        await self.connection.execute(insert(ROW_WEEKS).from_select(columns, rows))
 
     async def drop_boards(self) -> None:
         """Drop everything that is made of the record."""
-        await self._connection.execute(delete(ROW_WEEKS))
-        await self._connection.execute(delete(SHOWN))
+        await self.connection.execute(delete(ROW_WEEKS))
+        await self.connection.execute(delete(SHOWN))
 
     async def complete_settlements(self) -> list[tuple[str, int]]:
         """Contest and settlement version of each that is whole, newest version first."""
-        rows = await self._connection.execute(
+        rows = await self.connection.execute(
             select(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement)
             .where(SETTLEMENTS.c.arrived == SETTLEMENTS.c.expected)
             .order_by(SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement.desc())
@@ -586,13 +613,13 @@ class Store:
     async def whole(self, contest: str, settlement: int) -> tuple[Record, Sequence[Record]]:
         """A settlement version's week and all of its results."""
         of_version = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
-        week = (await self._connection.execute(select(SETTLEMENTS).where(*of_version))).one()
+        week = (await self.connection.execute(select(SETTLEMENTS).where(*of_version))).one()
         results = select(RESULTS).where(RESULTS.c.contest == contest, RESULTS.c.settlement == settlement)
-        return week, (await self._connection.execute(results)).all()
+        return week, (await self.connection.execute(results)).all()
 
     async def shown(self) -> set[tuple[str, int]]:
         """The contests on the boards, each with the settlement version shown."""
-        rows = await self._connection.execute(select(SHOWN.c.contest, SHOWN.c.settlement))
+        rows = await self.connection.execute(select(SHOWN.c.contest, SHOWN.c.settlement))
         return {(contest, settlement) for contest, settlement in rows}
 
     async def waiting_settlements(self) -> dict[tuple[str, int], datetime | None]:
@@ -605,7 +632,7 @@ class Store:
             .select_from(SETTLEMENTS.outerjoin(SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest))
             .where(SETTLEMENTS.c.settlement > func.coalesce(SHOWN.c.settlement, 0))
         )
-        rows = await self._connection.execute(statement)
+        rows = await self.connection.execute(statement)
         return {(row.contest, row.settlement): row.settled_at for row in rows}
 
     # --- reading ----------------------------------------------------------------------------------
@@ -627,24 +654,24 @@ class Store:
             select(func.coalesce(func.sum(MODEL_MAPS.c.version), 0)),
             select(func.count()).select_from(LINEUPS).where(unsettled),
         )
-        row = (await self._connection.execute(select(*(number.scalar_subquery() for number in numbers)))).one()
+        row = (await self.connection.execute(select(*(number.scalar_subquery() for number in numbers)))).one()
         return tuple(int(number) for number in row)
 
     async def last_settled_season(self) -> int | None:
         """The newest season of which the boards count a contest, or ``None``."""
         statement = select(func.max(CONTESTS.c.season)).join(SHOWN, SHOWN.c.contest == CONTESTS.c.contest)
-        newest: int | None = (await self._connection.execute(statement)).scalar_one()
+        newest: int | None = (await self.connection.execute(statement)).scalar_one()
         return newest
 
     async def seasons(self) -> list[int]:
         """Seasons that have a contest, newest first."""
         statement = select(CONTESTS.c.season).distinct().order_by(CONTESTS.c.season.desc())
-        return list((await self._connection.execute(statement)).scalars())
+        return list((await self.connection.execute(statement)).scalars())
 
     async def settled_contests(self, season: int) -> list[str]:
         """The contests of a season that the boards count, ascending."""
         statement = select(SHOWN.c.contest).join(CONTESTS, CONTESTS.c.contest == SHOWN.c.contest)
-        return sorted((await self._connection.execute(statement.where(CONTESTS.c.season == season))).scalars())
+        return sorted((await self.connection.execute(statement.where(CONTESTS.c.season == season))).scalars())
 
     async def model_weeks(self, season: int) -> list[RowWeek]:
         """The row-weeks of the model board and of the cohort table."""
@@ -653,7 +680,7 @@ class Store:
             .join(CONTESTS, CONTESTS.c.contest == ROW_WEEKS.c.contest)
             .where(CONTESTS.c.season == season, ROW_WEEKS.c.kind.in_([Kind.MODEL.value, Kind.COHORT.value]))
         )
-        return [_row_week(row, row.key) for row in await self._connection.execute(statement)]
+        return [_row_week(row, row.key) for row in await self.connection.execute(statement)]
 
     async def agent_weeks(self, season: int) -> list[AgentWeeks]:
         """The agents on the agent board of a season: claimed now, name cleared, with a locked lineup in it."""
@@ -669,7 +696,7 @@ class Store:
         entered = or_(AGENTS.c.agent_id.in_(waiting), AGENTS.c.agent_id.in_(settled))
         cards = {
             str(row.agent_id): _card(row)
-            for row in await self._connection.execute(
+            for row in await self.connection.execute(
                 select(*_CARD).select_from(_CARDS).where(AGENTS.c.claimed, _NAME_CLEARED, entered)
             )
         }
@@ -679,7 +706,7 @@ class Store:
             .join(CONTESTS, CONTESTS.c.contest == ROW_WEEKS.c.contest)
             .where(CONTESTS.c.season == season, ROW_WEEKS.c.kind == Kind.AGENT.value)
         )
-        for row in await self._connection.execute(statement):
+        for row in await self.connection.execute(statement):
             if row.key in cards:
                 weeks[row.key].append(_row_week(row, cards[row.key].name or ""))
         return [AgentWeeks(cards[key], tuple(weeks[key])) for key in cards]
@@ -723,36 +750,36 @@ class Store:
         statement = self._contests().order_by(SCHEDULES.c.locks_at.desc(), CONTESTS.c.contest.desc())
         if season is not None:
             statement = statement.where(CONTESTS.c.season == season)
-        return (await self._connection.execute(statement)).all()
+        return (await self.connection.execute(statement)).all()
 
     async def contest(self, contest: str) -> Record | None:
         """One contest with its pool, roster and scoring, or ``None``."""
         statement = self._contests().add_columns(CONTESTS.c.players, CONTESTS.c.roster, CONTESTS.c.scoring)
-        return (await self._connection.execute(statement.where(CONTESTS.c.contest == contest))).one_or_none()
+        return (await self.connection.execute(statement.where(CONTESTS.c.contest == contest))).one_or_none()
 
     async def pools(self, contest: str) -> list[list[dict[str, Any]]]:
         """Every pool that a contest has had, the last one first."""
         statement = select(POOLS.c.players).where(POOLS.c.contest == contest).order_by(POOLS.c.version.desc())
-        return list((await self._connection.execute(statement)).scalars())
+        return list((await self.connection.execute(statement)).scalars())
 
     async def rules(self) -> Record | None:
         """The roster, cap and scoring of the newest contest, or ``None`` where none was opened."""
         statement = select(
             CONTESTS.c.contest, CONTESTS.c.ruleset, CONTESTS.c.cap, CONTESTS.c.roster, CONTESTS.c.scoring
         ).order_by(CONTESTS.c.opened_at.desc(), CONTESTS.c.contest.desc())
-        return (await self._connection.execute(statement.limit(1))).one_or_none()
+        return (await self.connection.execute(statement.limit(1))).one_or_none()
 
     async def settlement(self, contest: str) -> Record | None:
         """The settlement version that the boards show of a contest, or ``None``."""
         statement = select(SETTLEMENTS).join(
             SHOWN, and_(SHOWN.c.contest == SETTLEMENTS.c.contest, SHOWN.c.settlement == SETTLEMENTS.c.settlement)
         )
-        return (await self._connection.execute(statement.where(SETTLEMENTS.c.contest == contest))).one_or_none()
+        return (await self.connection.execute(statement.where(SETTLEMENTS.c.contest == contest))).one_or_none()
 
     async def provisional(self, contest: str) -> Provisional | None:
         """The newest provisional scores of a contest, all of its parts together, or ``None``."""
         statement = select(PROVISIONAL).where(PROVISIONAL.c.contest == contest).order_by(PROVISIONAL.c.sequence)
-        parts = (await self._connection.execute(statement)).all()
+        parts = (await self.connection.execute(statement)).all()
         if not parts:
             return None
         # While the parts of a new sequence come in, what they have not brought yet stands as it was.
@@ -766,21 +793,29 @@ class Store:
 
     async def lineups(self, contest: str) -> Sequence[Record]:
         """The locked lineups of a contest, each with its result under the version shown (else ``None``)."""
-        return (await self._connection.execute(_lineups().where(LINEUPS.c.contest == contest))).all()
+        return (await self.connection.execute(_lineups().where(LINEUPS.c.contest == contest))).all()
 
     async def words(self, contest: str) -> dict[UUID, dict[str, Record]]:
         """State, text and salt of each text field of the lineups of agents who are claimed now, by lineup and pointer.
 
-        The words of unclaimed agents do not leave the database.
+        The words of unclaimed agents do not leave the database; tombstones do, for they are no words.
         """
         statement = (
-            select(WORDS.c.lineup_id, WORDS.c.pointer, WORDS.c.state, WORDS.c.text, WORDS.c.salt)
+            select(
+                WORDS.c.lineup_id,
+                WORDS.c.pointer,
+                WORDS.c.state,
+                WORDS.c.text,
+                WORDS.c.salt,
+                WORDS.c.redacted_at,
+                WORDS.c.redaction,
+            )
             .join(LINEUPS, LINEUPS.c.lineup_id == WORDS.c.lineup_id)
-            .join(AGENTS, AGENTS.c.agent_id == LINEUPS.c.agent_id)
-            .where(LINEUPS.c.contest == contest, AGENTS.c.claimed)
+            .outerjoin(AGENTS, AGENTS.c.agent_id == LINEUPS.c.agent_id)
+            .where(LINEUPS.c.contest == contest, or_(AGENTS.c.claimed, WORDS.c.redacted_at.is_not(None)))
         )
         found: dict[UUID, dict[str, Record]] = {}
-        for row in await self._connection.execute(statement):
+        for row in await self.connection.execute(statement):
             found.setdefault(row.lineup_id, {})[row.pointer] = row
         return found
 
@@ -788,7 +823,7 @@ class Store:
         """What is known of the agents who entered a contest."""
         entered = select(LINEUPS.c.agent_id).where(LINEUPS.c.contest == contest)
         statement = select(*_CARD).select_from(_CARDS).where(AGENTS.c.agent_id.in_(entered))
-        return {row.agent_id: _card(row) for row in await self._connection.execute(statement)}
+        return {row.agent_id: _card(row) for row in await self.connection.execute(statement)}
 
     async def card_by_name(self, name: str) -> AgentCard | None:
         """The agent that is shown under a name and has a locked lineup, or ``None``."""
@@ -796,24 +831,24 @@ class Store:
         statement = (
             select(*_CARD).select_from(_CARDS).where(AGENTS.c.name == name, AGENTS.c.claimed, _NAME_CLEARED, locked)
         )
-        row = (await self._connection.execute(statement)).first()
+        row = (await self.connection.execute(statement)).first()
         return _card(row) if row is not None else None
 
     async def agents_with_a_locked_lineup(self) -> list[UUID]:
         """The ids of all agents that may be shown at all."""
         statement = select(LINEUPS.c.agent_id).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest).distinct()
-        return list((await self._connection.execute(statement)).scalars())
+        return list((await self.connection.execute(statement)).scalars())
 
     async def card(self, agent_id: UUID) -> AgentCard:
         """What is known of an agent; the card of an agent whose registration has not arrived holds its id alone."""
         statement = select(*_CARD).select_from(_CARDS).where(AGENTS.c.agent_id == agent_id)
-        row = (await self._connection.execute(statement)).one_or_none()
+        row = (await self.connection.execute(statement)).one_or_none()
         return _card(row) if row is not None else AgentCard(agent_id)
 
     async def lineups_of(self, agent_id: UUID) -> Sequence[Record]:
         """An agent's locked lineups with their results, ascending contest."""
         statement = _lineups().where(LINEUPS.c.agent_id == agent_id)
-        return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
+        return sorted((await self.connection.execute(statement)).all(), key=lambda row: row.contest)
 
     async def model_history(self, spellings: Sequence[tuple[str, bool]]) -> Sequence[Record]:
         """Per contest: the locked lineups of a model and sums of their results.
@@ -831,12 +866,12 @@ class Store:
             func.sum(base.c.share).label("share"),
             func.count().filter(base.c.cohort).label("cohort_lineups"),
         ).group_by(base.c.contest, base.c.season, base.c.week)
-        return sorted((await self._connection.execute(statement)).all(), key=lambda row: row.contest)
+        return sorted((await self.connection.execute(statement)).all(), key=lambda row: row.contest)
 
     async def labels(self) -> Labels:
         """What model labels stand for, and moderation's verdicts on them."""
-        judged = (await self._connection.execute(select(MODEL_NAMES.c.model, MODEL_NAMES.c.state))).all()
-        mapped = (await self._connection.execute(select(MODEL_MAPS))).all()
+        judged = (await self.connection.execute(select(MODEL_NAMES.c.model, MODEL_NAMES.c.state))).all()
+        mapped = (await self.connection.execute(select(MODEL_MAPS))).all()
         return Labels(
             canonical={row.label: row.canonical for row in mapped},
             cleared=frozenset(row.model for row in judged if row.state == _CLEARED),
@@ -847,7 +882,7 @@ class Store:
     async def models(self) -> list[tuple[str, bool]]:
         """Every model that a locked lineup carries, as written, and whether the lineup is a reference strategy's."""
         statement = select(LINEUPS.c.model, LINEUPS.c.reference).join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest)
-        return sorted((row.model, row.reference) for row in await self._connection.execute(statement.distinct()))
+        return sorted((row.model, row.reference) for row in await self.connection.execute(statement.distinct()))
 
 
 def _lineups() -> Query:

@@ -33,6 +33,7 @@ from boards.domain import (
     Row,
     RowWeek,
     Table,
+    Tombstone,
     Withheld,
     handle,
     is_handle,
@@ -163,10 +164,11 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, or the reason why it is not shown."""
+    """A text, or the reason why it is not shown; of one that was redacted its tombstone."""
 
     text: str | None
     withheld: Withheld | None
+    tombstone: Tombstone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,6 +647,9 @@ def _lineup(
 
     def text(pointer: str) -> Text:
         known = words.get(pointer)
+        if known is not None and known.redacted_at is not None:
+            tombstone = Tombstone(known.redacted_at, known.redaction)
+            return Text(None, withheld(agent_card, None, arrived=False, redacted=True), tombstone)
         state, released = (known.state, known.text) if known is not None else (None, None)
         reason = withheld(agent_card, state, arrived=released is not None)
         if reason is None and known is not None and known.salt is not None:

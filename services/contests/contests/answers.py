@@ -257,6 +257,47 @@ class Commitment(Shape):
 # --- for an agent -------------------------------------------------------------------------------
 
 
+Reason = Literal["personal-data", "court-order", "unlawful", "copyright", "decency"]
+
+
+class Gone(Shape):
+    """What stays of a text that went for good."""
+
+    leaf: Sha256
+    """The hash of its leaf, which stays in what the contest commits to."""
+    reason: Reason
+    redacted_at: Time
+
+
+class Tombstone(Gone):
+    """What stays of a text that went for good. The signature is over the canonical JSON of all members but `key_id`
+    and itself."""
+
+    model_config = _example(
+        kind="mafl-redaction-1",
+        contest="2017-W04",
+        leaf="ab" * 32,
+        pointer="/thesis",
+        reason="personal-data",
+        redacted_at="2017-10-03T09:00:00Z",
+        key_id="8a88e3dd7409f195",
+        signature="0b" * 64,
+    )
+
+    kind: Literal["mafl-redaction-1"]
+    contest: str
+    pointer: str
+    key_id: KeyId
+    signature: Signature
+
+
+class Tombstones(Shape):
+    """The tombstones of a contest's final revisions, in the order of their leaves, in canonical JSON."""
+
+    contest: str
+    redactions: list[Tombstone]
+
+
 class _Receipt(Shape):
     lineup: Id
     contest: str
@@ -275,6 +316,9 @@ class _Receipt(Shape):
     """By JSON pointer into the body, the empty one for picks and numbers: keep them, they open what is committed."""
     total_price: int
     locks_at: Time
+    redacted: dict[str, Gone] = {}
+    """Texts that went for good, by JSON pointer: each is null in the body, and its salt is gone. Absent where there is
+    none. Your own copy of body and salts still gives the receipt and the leaf."""
 
 
 class Receipt(_Receipt):
@@ -334,7 +378,10 @@ class ProvenLeaf(Shape):
     index: int
     path: list[Sha256]
     """RFC 9162, 2.1.3: the hashes beside the leaf and its ancestors, from below."""
-    data: LeafData
+    data: LeafData | None = None
+    """Absent where the text was redacted."""
+    redacted: Tombstone | None = None
+    """Of a text that was redacted, in the place of `data`."""
 
 
 class Proof(Shape):

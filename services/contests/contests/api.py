@@ -213,6 +213,21 @@ async def stamp(contest_id: str, connection: Connection, runtime: RuntimeOf) -> 
     return Response(response, media_type="application/timestamp-reply", headers=_kept(runtime))
 
 
+@router.get(
+    "/api/v1/contests/{contest_id}/commitment/redactions",
+    response_model=answers.Tombstones,
+    responses=refusals(*_COMMITTED),
+)
+async def redactions(contest_id: str, connection: Connection, runtime: RuntimeOf) -> Response:
+    """Which texts of final revisions went for good: the leaf of each stays, with when and why, signed."""
+    store = Store(connection)
+    await commands.commitment(runtime, store, contest_id)
+    signer = commands.keyring(runtime).signer
+    listed = [commitments.signed(tombstone, signer) for tombstone in await store.tombstones(contest_id)]
+    document = {"contest": contest_id, "redactions": listed}
+    return Response(canonical_json(document), media_type="application/json", headers=_REVALIDATED)
+
+
 @router.get("/api/v1/keys", response_model=answers.Keys)
 async def keys(runtime: RuntimeOf) -> Response:
     """The public keys that receipts and roots are and were signed with, signed with the one in use."""

@@ -1,8 +1,9 @@
 """What contests does: one function a use case, and the task that keeps the lock."""
 
 import hashlib
+import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -15,7 +16,8 @@ from common import audit
 from common import events as ev
 from common.canonical import instant
 from common.clock import ReplayClock
-from common.commitment import PICKS, Tree, salts_by_pointer
+from common.commitment import PICKS, Tree, pointers, salts_by_pointer
+from common.logs import logger
 from common.outbox import emit, emit_all
 from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
@@ -31,6 +33,7 @@ from contests.domain import (
     Lineup,
     LineupRefused,
     Revision,
+    Tombstone,
     is_reserved,
     lock_instant,
     staying,
@@ -306,7 +309,8 @@ async def own_proof(runtime: Runtime, contest_id: str, store: Store, agent: Agen
     revisions = await store.revisions(contest_id, agent.agent_id)
     if not revisions:
         raise LineupMissing(f"You had no lineup in {contest_id}.")
-    return commitments.proof(made, await tree_of(runtime, store, contest_id), revisions[-1])
+    tree = await tree_of(runtime, store, contest_id)
+    return commitments.proof(made, tree, revisions[-1], keyring(runtime).signer)
 
 
 async def tree_of(runtime: Runtime, store: Store, contest_id: str) -> Tree:
@@ -319,6 +323,67 @@ async def tree_of(runtime: Runtime, store: Store, contest_id: str) -> Tree:
             trees.pop(next(iter(trees)))
         trees[contest_id] = tree
     return tree
+
+
+# --- redaction --------------------------------------------------------------------------------------
+
+
+async def redact(store: Store, event: ev.RedactionOrdered) -> None:
+    """Let the words of a text go for good, and its salt (M6): its leaf stays, and the agent's own view says so.
+
+    Everybody hears of it after the lock alone, and of final revisions alone (C8). What is redacted already stays as it
+    is; that it is done is told again. Whatever else the event that carried the words said is told anew without them.
+    """
+    await store.share(event.contest)
+    revision = await store.held_revision(event.lineup_id, event.revision)
+    told = False
+    if revision is None or event.pointer not in pointers(len(revision.picks))[1:]:
+        logger.error("a text that is unknown here was redacted", lineup=str(event.lineup_id), revision=event.revision)
+    else:
+        if event.pointer not in revision.redacted:
+            leaf = dict(zip(pointers(len(revision.picks)), commitments.leaf_hashes_of(revision), strict=True))
+            tombstone = Tombstone(
+                event.contest, event.pointer, leaf[event.pointer], event.reason.value, event.redacted_at
+            )
+            await store.redact(revision, tombstone, event.redaction_id)
+            await emit(
+                store.connection, submitted(await store.revision(event.lineup_id, event.revision)), event.revision
+            )
+        contest = await _any_contest(store, event.contest)
+        told = contest.state == "locked" and event.revision == await store.last_revision(event.lineup_id)
+        if told:
+            for row in await store.redactions_to_tell(event.contest):
+                if (row["lineup_id"], row["pointer"]) == (event.lineup_id, event.pointer):
+                    await emit(store.connection, _redacted(row), 1)
+    about = event.model_dump(exclude={"reason", "redacted_at"})
+    await emit(store.connection, ev.RedactedInContests(**about, told=told), 1)
+
+
+def submitted(revision: Revision) -> ev.LineupSubmitted:
+    """What was told of a revision when it came in, less what was redacted since."""
+    salts = salts_by_pointer(revision.salts, len(revision.picks))
+    body = json.loads(revision.body)
+    texts = {"/thesis": body["thesis"]}
+    for place, pick in enumerate(body["picks"]):
+        texts |= {f"/picks/{place}/{name}": pick[name] for name in ("rationale", "main_factor")}
+    return ev.LineupSubmitted(
+        contest=revision.contest,
+        lineup_id=revision.lineup_id,
+        agent_id=revision.agent_id,
+        revision=revision.revision,
+        accepted_at=revision.accepted_at,
+        locks_at=revision.locks_at,
+        words=tuple(
+            ev.Words(pointer=pointer, text=text, salt=salts[pointer])
+            for pointer, text in texts.items()
+            if pointer not in revision.redacted
+        ),
+    )
+
+
+def _redacted(row: Mapping[Any, Any]) -> ev.TextRedacted:
+    names = ("redaction_id", "contest", "lineup_id", "agent_id", "revision", "pointer", "reason", "redacted_at")
+    return ev.TextRedacted(**{name: row[name] for name in names}, leaf=bytes(row["leaf"]).hex())
 
 
 # --- the life of a contest ----------------------------------------------------------------------
@@ -701,7 +766,8 @@ async def _lock(runtime: Runtime, store: Store, contest: Contest) -> Contest:
     )
     # lineup.submitted took the versions up to the last revision.
     frozen = [(_frozen(final), final.revision + 1) for final in finals]
-    await emit_all(store.connection, [(locked, contest.version), *frozen])
+    gone = [(_redacted(row), 1) for row in await store.redactions_to_tell(contest.contest)]
+    await emit_all(store.connection, [(locked, contest.version), *frozen, *gone])
     return contest
 
 

@@ -10,15 +10,17 @@ from typing import Any
 from common import commitment
 from common.canonical import canonical_json, instant
 from common.commitment import HASH_BYTES, PICKS, Entry, Signer, Tree, json_string, leaf_hash, picks_value, pointers
-from contests.domain import Commitment, Contest, Revision
+from contests.domain import Commitment, Contest, Revision, Tombstone
 
 
-def leaves_of(final: Revision) -> list[bytes]:
-    """The data of a final revision's leaves, in leaf order."""
+def leaves_of(final: Revision) -> list[bytes | None]:
+    """The data of a revision's leaves, in leaf order; ``None`` of a text that was redacted."""
     body = json.loads(final.body)
     values: dict[str, bytes] = {}
     for pointer in pointers(len(final.picks)):
-        if pointer == PICKS:
+        if pointer in final.redacted:
+            values[pointer] = b"null"
+        elif pointer == PICKS:
             values[pointer] = picks_value(
                 final.picks,
                 total_price=final.total_price,
@@ -31,7 +33,16 @@ def leaves_of(final: Revision) -> list[bytes]:
             _, _, place, name = pointer.split("/")
             values[pointer] = json_string(body["picks"][int(place)][name]).encode()
     entry = Entry(final.agent_id, final.contest, final.revision, final.model, final.accepted_at)
-    return entry.leaves(values, final.salts)
+    leaves = entry.leaves(values, final.salts)
+    return [None if pointer in final.redacted else leaf for pointer, leaf in zip(values, leaves, strict=True)]
+
+
+def leaf_hashes_of(final: Revision) -> list[bytes]:
+    """The hashes of a revision's leaves, in leaf order: of a text that was redacted the one that its tombstone kept."""
+    return [
+        final.redacted[pointer].leaf if leaf is None else leaf_hash(leaf)
+        for pointer, leaf in zip(pointers(len(final.picks)), leaves_of(final), strict=True)
+    ]
 
 
 def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tuple[Commitment, bytes]:
@@ -41,7 +52,7 @@ def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tupl
     """
     # By agent's id as text, then revision: of an agent there is one final revision.
     ordered = sorted(finals, key=lambda final: str(final.agent_id))
-    hashes = b"".join(leaf_hash(leaf) for final in ordered for leaf in leaves_of(final))
+    hashes = b"".join(hashed for final in ordered for hashed in leaf_hashes_of(final))
     tree = Tree(hashes)
     unsigned = Commitment(
         contest=contest.contest,
@@ -74,24 +85,39 @@ def document(made: Commitment) -> dict[str, Any]:
     }
 
 
-def proof(made: Commitment, tree: Tree, final: Revision) -> bytes:
-    """The proof of an agent's own final revision, in canonical JSON: each leaf's data with its place and path."""
+def proof(made: Commitment, tree: Tree, final: Revision, signer: Signer) -> bytes:
+    """The proof of an agent's own final revision, in canonical JSON: each leaf's data with its place and path.
+
+    In the place of the data of a text that was redacted stands its tombstone, signed.
+    """
     leaves = leaves_of(final)
-    first = _place(tree, leaves[0])
+    first = _place(tree, leaf_hashes_of(final)[0])
     proven = [
         {
             "index": first + at,
             "path": [step.hex() for step in tree.path(first + at)],
-            "data": json.loads(data),
+            **({"data": json.loads(data)} if data is not None else {"redacted": signed(final.redacted[name], signer)}),
         }
-        for at, data in enumerate(leaves)
+        for at, (name, data) in enumerate(zip(pointers(len(final.picks)), leaves, strict=True))
     ]
     return canonical_json({"commitment": document(made), "leaves": proven})
 
 
-def _place(tree: Tree, data: bytes) -> int:
-    """Where a leaf stands. Raises ``ValueError`` for one that is not in the tree."""
-    wanted = leaf_hash(data)
+def signed(tombstone: Tombstone, signer: Signer) -> dict[str, Any]:
+    """A tombstone as it is published, signed with the key in use."""
+    said = {
+        "kind": commitment.REDACTION_KIND,
+        "contest": tombstone.contest,
+        "leaf": tombstone.leaf.hex(),
+        "pointer": tombstone.pointer,
+        "reason": tombstone.reason,
+        "redacted_at": instant(tombstone.redacted_at),
+    }
+    return {**said, "key_id": signer.key_id, "signature": signer.sign(commitment.root_statement(said)).hex()}
+
+
+def _place(tree: Tree, wanted: bytes) -> int:
+    """Where a leaf with this hash stands. Raises ``ValueError`` for one that is not in the tree."""
     found = tree.hashes.find(wanted)
     while found >= 0 and found % HASH_BYTES:
         found = tree.hashes.find(wanted, found + 1)

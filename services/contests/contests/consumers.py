@@ -1,9 +1,10 @@
-"""What contests listens to: agents and their keys, kept as a projection for submissions."""
+"""What contests listens to: agents and their keys, kept as a projection for submissions; words that go for good."""
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
 from common.inbox import Handlers
+from contests import commands
 from contests.domain import Agent
 from contests.store import Store
 
@@ -21,3 +22,9 @@ async def agent_changed(connection: AsyncConnection, event: ev.AgentState, envel
 async def key_changed(connection: AsyncConnection, event: ev.AgentKeyChanged, envelope: ev.Envelope) -> None:
     """The one key that an agent has from now on."""
     await Store(connection).learn_key(event.agent_id, event.key_hash, envelope.aggregateversion)
+
+
+@HANDLERS.on(ev.RedactionOrdered)
+async def redaction_ordered(connection: AsyncConnection, event: ev.RedactionOrdered, envelope: ev.Envelope) -> None:
+    """An operator orders that the words of a text go for good."""
+    await commands.redact(Store(connection), event)

@@ -127,9 +127,30 @@ def receipt(revision: Revision) -> dict[str, Any]:
         "receipt": revision.receipt,
         "signature": None if revision.signature is None else revision.signature.hex(),
         "key_id": revision.key_id,
-        "salts": salts_by_pointer(revision.salts, len(revision.picks)),
+        "salts": {
+            pointer: salt
+            for pointer, salt in salts_by_pointer(revision.salts, len(revision.picks)).items()
+            if pointer not in revision.redacted
+        },
         "total_price": revision.total_price,
         "locks_at": instant(revision.locks_at),
+        **_redacted(revision),
+    }
+
+
+def _redacted(revision: Revision) -> dict[str, Any]:
+    """The tombstones of a revision by pointer; nothing where it has none, as nearly every one."""
+    if not revision.redacted:
+        return {}
+    return {
+        "redacted": {
+            pointer: {
+                "leaf": tombstone.leaf.hex(),
+                "reason": tombstone.reason,
+                "redacted_at": instant(tombstone.redacted_at),
+            }
+            for pointer, tombstone in sorted(revision.redacted.items())
+        }
     }
 
 

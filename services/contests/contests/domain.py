@@ -8,7 +8,7 @@ lists every violation at once; it is the authority, the first way only a shortcu
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -20,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.types import PositiveInt
 from typing_extensions import TypedDict
 
-from common.commitment import json_number, json_string
+from common.canonical import canonical_json
+from common.commitment import SALT_BYTES, json_number, json_string, pointers
 from common.events import Game, Marks, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
@@ -218,11 +219,23 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What stays of a text that went for good: the hash of its leaf, 32 bytes, when it went and why."""
+
+    contest: str
+    pointer: str
+    leaf: bytes
+    reason: str
+    redacted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """An accepted revision. ``body`` is the submitted body as canonical JSON; ``projected_score`` in hundredths.
 
     ``salts`` are those of its leaves in their order, 32 bytes each. ``signature`` and ``key_id`` are of the receipt;
-    none where it was accepted before receipts were signed.
+    none where it was accepted before receipts were signed. ``redacted`` are the texts that went for good, by pointer:
+    null in the body, with zero bytes in their salts' place.
     """
 
     lineup_id: UUID
@@ -243,6 +256,25 @@ class Revision:
     salts: bytes
     signature: bytes | None
     key_id: str | None
+    redacted: Mapping[str, Tombstone] = field(default_factory=dict)
+
+    def without(self, pointer: str) -> tuple[str, bytes]:
+        """Body and salts once a text has gone. Raises ``KeyError``, ``IndexError`` where there is no such text."""
+        names = pointers(len(self.picks))
+        at = SALT_BYTES * names.index(pointer)
+        return redacted_body(self.body, [pointer]), self.salts[:at] + bytes(SALT_BYTES) + self.salts[at + SALT_BYTES :]
+
+
+def redacted_body(body: str, gone: Iterable[str]) -> str:
+    """A lineup's canonical body with null in the place of some of its texts, which it has."""
+    document = json.loads(body)
+    for pointer in gone:
+        *way, name = pointer.split("/")[1:]
+        there = document
+        for part in way:
+            there = there[int(part)] if isinstance(there, list) else there[part]
+        there[name] = None
+    return canonical_json(document).decode()
 
 
 @dataclass(frozen=True, slots=True)

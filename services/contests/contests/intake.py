@@ -20,7 +20,7 @@ from common.outbox import Recorded, recorded_json
 from common.problems import IdempotencyKeyReused
 from common.service import Runtime
 from contests import commands, receipts
-from contests.domain import Contest, Judge, Lineup, LineupRefused, Revision, canonical
+from contests.domain import Contest, Judge, Lineup, LineupRefused, Revision, canonical, redacted_body
 from contests.problems import ContestUnknown, ModelReserved
 from contests.store import Rush, Store, Submitter, Turn
 
@@ -152,8 +152,8 @@ class _Intake:
             return error
         if replayed.lineup is None:
             # It was sound by the pool of its time, which a game may have left since.
-            return Taken(before, False) if _says(replayed.body, before.body) else _Doubtful(replayed.judge)
-        if before.body != canonical(replayed.lineup.body)[0]:
+            return Taken(before, False) if _says(replayed.body, before) else _Doubtful(replayed.judge)
+        if not _is_of(canonical(replayed.lineup.body)[0], before):
             return IdempotencyKeyReused(
                 f"This `Idempotency-Key` made revision {before.revision}; it came again with another lineup. "
                 "Send a new key with each new lineup."
@@ -268,9 +268,19 @@ def _submitted(revision: Revision, words: Sequence[tuple[str, str]], correlation
     return recorded_json(ev.LineupSubmitted, about, data, revision.revision, correlation=correlation)
 
 
-def _says(body: bytes, canonical_body: str) -> bool:
-    """Whether a body that is not sound (now) is this one, whatever its blanks and the order of its members."""
+def _says(body: bytes, before: Revision) -> bool:
+    """Whether a body that is not sound (now) is that of a revision, whatever its blanks and its members' order."""
     try:
-        return canonical_json(json.loads(body)) == canonical_body.encode()
+        return _is_of(canonical_json(json.loads(body)).decode(), before)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_of(canonical_body: str, before: Revision) -> bool:
+    """Whether a body is that of a revision, as far as that is known: what was redacted of it may be anything."""
+    if before.redacted:
+        try:
+            canonical_body = redacted_body(canonical_body, before.redacted)
+        except (LookupError, TypeError, ValueError):
+            return False
+    return canonical_body == before.body

@@ -42,9 +42,10 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.clock import Clock
-from common.events import Game, Marks, PoolPlayer
+from common.events import Game, LineupSubmitted, Marks, PoolPlayer
 from common.outbox import Recorded, columns_of, recording
-from contests.domain import Agent, Commitment, Contest, Known, Revision, Ruleset
+from common.redaction import strip_outbox
+from contests.domain import Agent, Commitment, Contest, Known, Revision, Ruleset, Tombstone
 
 METADATA = MetaData()
 
@@ -149,6 +150,23 @@ REVISIONS = Table(
     Column("key_id", Text),
     UniqueConstraint("contest", "agent_id", "idempotency_key"),
 )
+
+REDACTIONS = Table(
+    "redactions",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("pointer", Text, primary_key=True),
+    Column("redaction_id", Uuid, nullable=False),
+    Column("contest", Text, nullable=False),
+    Column("agent_id", Uuid, nullable=False),
+    Column("leaf", LargeBinary, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("redacted_at", DateTime(timezone=True), nullable=False),
+    Index("redactions_of_contest", "contest"),
+)
+"""Tombstones of texts that went for good (M6): the database lets a revision lose what has one here, and nothing else,
+and a tombstone is never changed."""
 
 KNOWN_PLAYERS = Table(
     "known_players",
@@ -454,12 +472,15 @@ class Store:
     async def revision(self, lineup_id: UUID, number: int) -> Revision:
         """One revision, which exists."""
         wanted = select(REVISIONS).where(REVISIONS.c.lineup_id == lineup_id, REVISIONS.c.revision == number)
-        return next(map(_revision, await self._mappings(wanted)))
+        gone = await self._tombstones(REDACTIONS.c.lineup_id == lineup_id)
+        return next(_revision(row, gone) for row in await self._mappings(wanted))
 
     async def revisions(self, contest: str, agent_id: UUID) -> list[Revision]:
         """An agent's revisions in a contest, in order."""
         wanted = select(REVISIONS).where(REVISIONS.c.contest == contest, REVISIONS.c.agent_id == agent_id)
-        return [_revision(row) for row in await self._mappings(wanted.order_by(REVISIONS.c.revision))]
+        rows = await self._mappings(wanted.order_by(REVISIONS.c.revision))
+        gone = await self._tombstones(REDACTIONS.c.lineup_id == rows[0]["lineup_id"]) if rows else {}
+        return [_revision(row, gone) for row in rows]
 
     async def final_revisions(self, contest: str) -> list[Revision]:
         """The last revision of each lineup of a contest, by agent."""
@@ -469,7 +490,65 @@ class Store:
             .where(REVISIONS.c.contest == contest)
             .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
         )
-        return [_revision(row) for row in await self._mappings(wanted)]
+        gone = await self._tombstones(REDACTIONS.c.contest == contest)
+        return [_revision(row, gone) for row in await self._mappings(wanted)]
+
+    async def _tombstones(self, where: ColumnElement[bool]) -> dict[tuple[UUID, int], dict[str, Tombstone]]:
+        found: dict[tuple[UUID, int], dict[str, Tombstone]] = {}
+        for row in await self._mappings(select(REDACTIONS).where(where)):
+            of = found.setdefault((row["lineup_id"], row["revision"]), {})
+            of[row["pointer"]] = _tombstone(row)
+        return found
+
+    # redactions
+
+    async def share(self, contest: str) -> None:
+        """Share the contest's lock with submissions, so that its lock comes before or after this transaction."""
+        key = _lock(literal("contest"), literal(contest))
+        await self.connection.execute(select(func.pg_advisory_xact_lock_shared(key)))
+
+    async def held_revision(self, lineup_id: UUID, number: int) -> Revision | None:
+        """One revision with its row held, ``None`` where there is none."""
+        wanted = select(REVISIONS.c.revision).where(REVISIONS.c.lineup_id == lineup_id, REVISIONS.c.revision == number)
+        held = (await self.connection.execute(wanted.with_for_update())).scalar_one_or_none()
+        # Read by a statement of its own: another redaction of the same revision may have been waited for.
+        return None if held is None else await self.revision(lineup_id, number)
+
+    async def last_revision(self, lineup_id: UUID) -> int:
+        """The number of a lineup's last revision, 0 where there is none."""
+        last = select(func.coalesce(func.max(REVISIONS.c.revision), 0)).where(REVISIONS.c.lineup_id == lineup_id)
+        return int((await self.connection.execute(last)).scalar_one())
+
+    async def redact(self, revision: Revision, tombstone: Tombstone, redaction_id: UUID) -> None:
+        """Put a tombstone in the place of a text of a revision that is held, and let its words go, and its salt.
+
+        From the revision and from the record of events; what is published of them is not of this database.
+        """
+        of = {"lineup_id": revision.lineup_id, "revision": revision.revision}
+        said = {"redaction_id": redaction_id, "contest": revision.contest, "agent_id": revision.agent_id}
+        tomb = {name: getattr(tombstone, name) for name in ("pointer", "leaf", "reason", "redacted_at")}
+        await self.connection.execute(insert(REDACTIONS).values(**of, **said, **tomb))
+        body, salts = revision.without(tombstone.pointer)
+        this = (REVISIONS.c.lineup_id == revision.lineup_id) & (REVISIONS.c.revision == revision.revision)
+        await self.connection.execute(update(REVISIONS).where(this).values(body=body, salts=salts))
+        await strip_outbox(self.connection, LineupSubmitted, revision.lineup_id, revision.revision, [tombstone.pointer])
+
+    async def redactions_to_tell(self, contest: str) -> Sequence[Mapping[str, Any]]:
+        """The redactions of the final revisions of a contest, in the order of the leaves."""
+        last = (
+            select(REVISIONS.c.lineup_id, func.max(REVISIONS.c.revision).label("revision"))
+            .where(REVISIONS.c.contest == contest)
+            .group_by(REVISIONS.c.lineup_id)
+            .subquery()
+        )
+        final = (last.c.lineup_id == REDACTIONS.c.lineup_id) & (last.c.revision == REDACTIONS.c.revision)
+        wanted = select(REDACTIONS).join(last, final).where(REDACTIONS.c.contest == contest)
+        rows = await self._mappings(wanted)
+        return sorted((dict(row) for row in rows), key=lambda row: (str(row["agent_id"]), row["pointer"]))
+
+    async def tombstones(self, contest: str) -> list[Tombstone]:
+        """The tombstones of the final revisions of a contest, in the order of the leaves."""
+        return [_tombstone(row) for row in await self.redactions_to_tell(contest)]
 
     async def final_picks(self, contest: str) -> list[list[dict[str, Any]]]:
         """The picks of the last revision of each lineup of a contest, and not whose they are."""
@@ -618,10 +697,14 @@ def _agent(row: RowMapping) -> Agent:
     return Agent(row["agent_id"], row["model"], _marks(row))
 
 
-def _revision(row: RowMapping) -> Revision:
+def _revision(row: RowMapping, gone: Mapping[tuple[UUID, int], Mapping[str, Tombstone]]) -> Revision:
     values = dict(row)
     marks = Marks(**{mark: values.pop(mark) for mark in Marks.model_fields})
-    return Revision(marks=marks, **values)
+    return Revision(marks=marks, **values, redacted=gone.get((row["lineup_id"], row["revision"]), {}))
+
+
+def _tombstone(row: Mapping[Any, Any]) -> Tombstone:
+    return Tombstone(row["contest"], row["pointer"], bytes(row["leaf"]), row["reason"], row["redacted_at"])
 
 
 def _marks(row: RowMapping) -> Marks:

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from common import problems
 from common.answers import refusals
-from common.events import State
+from common.events import RedactionReason, State
 from common.limits import address_of
 from common.requests import TooLarge, json_body, parsed
-from common.service import Connection, operator_only
-from moderation import commands
-from moderation.domain import Cause, Judgement
+from common.service import Connection, RuntimeOf, operator_only
+from moderation import commands, domain
+from moderation.domain import Cause, Judgement, RedactionOrder
 from moderation.store import Store
 
 LARGEST_BODY = 32 * 1024
@@ -93,6 +93,8 @@ class ItemView(BaseModel):
     pipeline: str | None
     judged_by: str | None
     judged_at: datetime | None
+    redacted_at: datetime | None
+    """Its words are gone for good since then: ``text`` and ``text_hash`` are empty."""
     review_requested_at: datetime | None
     review_sentence: str | None
 
@@ -121,6 +123,63 @@ class CaseView(BaseModel):
 
     items: list[ItemView]
     history: list[JudgementView]
+
+
+class CopiesView(BaseModel):
+    """What moderation's own records hold of a text beside it: events that released it, notes and requests about it."""
+
+    released: int
+    notes: int
+
+
+class RedactedTextView(BaseModel):
+    """A text that an order is about; ``final`` is null before the lock, ``redacted`` true where it was gone before."""
+
+    revision: int
+    final: bool | None
+    state: State | None
+    redacted: bool
+    copies: CopiesView
+
+
+class RedactionView(BaseModel):
+    """A text that went for good, and when each store said that it is rid of the words; null where it has not yet.
+
+    ``boards_at`` stays null where nothing was ever public: before the lock, and of a revision that is not final; then
+    ``boards_holds_nothing``. ``done`` where all have said so. ``messages`` were erased from the streams in ``looks``.
+    """
+
+    redaction_id: UUID
+    contest: str
+    lineup_id: UUID
+    agent_id: UUID
+    revision: int
+    pointer: str
+    reason: RedactionReason
+    note: str
+    ordered_by: str
+    redacted_at: datetime
+    moderation_at: datetime
+    contests_at: datetime | None
+    boards_at: datetime | None
+    boards_holds_nothing: bool
+    streams_at: datetime | None
+    looks: int
+    messages: int
+    done: bool
+
+
+class RedactionsView(BaseModel):
+    """What was redacted, the newest first."""
+
+    redactions: list[RedactionView]
+
+
+class OrderView(RedactionsView):
+    """The texts that an order is about, and what is or was redacted of them."""
+
+    dry_run: bool
+    texts: list[RedactedTextView]
 
 
 @operator.get("/backlog")
@@ -167,7 +226,9 @@ async def agent(agent_id: UUID, connection: Connection) -> CaseView:
 @operator.post(
     "/judgements",
     openapi_extra=json_body(Judgement),
-    responses=refusals(problems.NotFound, commands.JudgedMeanwhile, TooLarge, problems.InvalidRequest),
+    responses=refusals(
+        problems.NotFound, commands.JudgedMeanwhile, commands.Redacted, TooLarge, problems.InvalidRequest
+    ),
 )
 async def judge(
     request: Request, wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection
@@ -185,6 +246,54 @@ async def judge(
         items=[item for item in case.items if item.pointer == wanted.pointer],
         history=[judgement for judgement in case.history if judgement.pointer == wanted.pointer],
     )
+
+
+@operator.post(
+    "/redactions",
+    openapi_extra=json_body(RedactionOrder),
+    responses=refusals(problems.NotFound, TooLarge, problems.InvalidRequest),
+)
+async def redact(
+    request: Request,
+    wanted: Annotated[RedactionOrder, parsed(RedactionOrder, LARGEST_BODY)],
+    connection: Connection,
+    runtime: RuntimeOf,
+) -> OrderView:
+    """Let the words of a text go for good, from every store; what is gone already stays so. It cannot be undone.
+
+    The answer comes when moderation itself is rid of them; ask for the redactions to see when the others are.
+    """
+    store = Store(connection)
+    now = await runtime.clock.now(connection)
+    texts = await commands.redact(store, wanted, now, via=f"api from {address_of(request.scope)}")
+    made = _redactions(await store.redactions(lineup_id=wanted.lineup_id, pointer=wanted.pointer))
+    meant = {text["revision"] for text in texts}
+    return OrderView.model_validate(
+        {"dry_run": wanted.dry_run, "texts": texts, "redactions": [one for one in made if one["revision"] in meant]}
+    )
+
+
+@operator.get("/redactions", responses=refusals(problems.InvalidRequest))
+async def redactions(
+    connection: Connection,
+    lineup_id: UUID | None = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> RedactionsView:
+    """What was redacted, the newest first, and which stores are rid of it."""
+    found = await Store(connection).redactions(lineup_id=lineup_id, limit=limit)
+    return RedactionsView.model_validate({"redactions": _redactions(found)})
+
+
+def _redactions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            **row,
+            "moderation_at": row["redacted_at"],
+            "boards_holds_nothing": row["contests_at"] is not None and not row["told"] and row["boards_at"] is None,
+            "done": domain.is_rid_of(row["contests_at"], row["boards_at"], row["streams_at"], told=row["told"]),
+        }
+        for row in rows
+    ]
 
 
 def _case(items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]]) -> CaseView:

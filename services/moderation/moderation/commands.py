@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
 
 from common import audit
 from common import events as ev
 from common.outbox import emit_all
 from common.problems import NotFound, Problem
 from moderation import domain
-from moderation.domain import Judgement, Stage, Standing, Verdict
+from moderation.domain import Judgement, RedactionOrder, Stage, Standing, Verdict
 from moderation.store import DueLineup, Held, Judged, Place, Store
 
 LINEUPS_AT_ONCE = 256
@@ -21,6 +23,12 @@ class JudgedMeanwhile(Problem):
     status = 409
     code = "judged-meanwhile"
     title = "The verdict is not the one that you saw"
+
+
+class Redacted(Problem):
+    status = 409
+    code = "redacted"
+    title = "The text was redacted"
 
 
 async def keep(store: Store, event: ev.LineupSubmitted) -> None:
@@ -86,7 +94,7 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
     ``via`` is the way by which they came, for the list of operators' acts. Returns what was judged, as it was before.
 
     It is told though the state stays what it was: whoever asked for a review hears that there was one. Words that
-    were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``.
+    were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``, ``Redacted``.
     """
     held: Judged | None = None
     if wanted.agent_id is not None:
@@ -95,6 +103,8 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
         held = await store.final_text(wanted.lineup_id, wanted.pointer)
     if held is None:
         raise NotFound("There is no such agent, or no such text of a lineup whose contest is locked.")
+    if held.redacted:
+        raise Redacted("Its words are gone for good: there is nothing left to judge.")
     # A name that waits to be judged is not the name that the verdict of this version was about; a text never changes.
     if held.version != wanted.version or (held.state is None and held.place is None):
         raise JudgedMeanwhile(
@@ -136,6 +146,59 @@ async def try_again(store: Store, *, via: str) -> int:
         after = {"wanted": wanted, "via": via}
         await audit.record(store.connection, what="try again", target="set-aside", after=after)
     return wanted
+
+
+async def redact(store: Store, wanted: RedactionOrder, now: datetime, *, via: str) -> list[dict[str, Any]]:
+    """Let the words of a text go for good (M6); what was redacted already stays as it is.
+
+    Moderation is rid of them when the transaction commits; contests is told with it, and whoever else holds words by
+    contests, after the lock alone (C8). Returns the texts that are meant, each with ``revision``, ``final`` (``None``
+    before the lock), ``state``, ``redacted`` (already), and how many ``copies`` moderation's own records hold.
+    ``via`` is as in :func:`judge_by_hand`. Raises ``NotFound``.
+    """
+    texts = await store.hold_texts(wanted.lineup_id, wanted.pointer, wanted.revisions)
+    missing = sorted(set(wanted.revisions) - {text["revision"] for text in texts})
+    if not texts or missing:
+        revisions = f"revision {', '.join(map(str, missing))} of " if missing else ""
+        raise NotFound(
+            f"There is no text {wanted.pointer} in {revisions}lineup {wanted.lineup_id} here. A revision that was "
+            "accepted a moment ago arrives within seconds where moderation runs; texts are /thesis, "
+            "/picks/0/rationale, /picks/0/main_factor and so on."
+        )
+    found = [
+        {
+            "revision": text["revision"],
+            "final": text["final"],
+            # Before the lock an operator learns nothing of an entry but that it is there (C8).
+            "state": None if text["final"] is None else text["state"],
+            "redacted": text["redacted_at"] is not None,
+            "copies": await store.copies_of_words(Place(text["lineup_id"], text["revision"], text["pointer"])),
+        }
+        for text in texts
+    ]
+    if wanted.dry_run:
+        return found
+    told: list[tuple[ev.Event, int]] = []
+    for text in texts:
+        if text["redacted_at"] is not None:
+            continue
+        redaction_id = uuid4()
+        reason = {"reason": wanted.reason.value, "redacted_at": now}
+        await store.redact(text, {"redaction_id": redaction_id, **reason, "note": wanted.note, "ordered_by": wanted.by})
+        await audit.record(
+            store.connection,
+            who=wanted.by,
+            what="redact",
+            target=domain.target(text["agent_id"], text["lineup_id"], text["pointer"]),
+            after={"revision": text["revision"], "reason": wanted.reason.value, "via": via},
+        )
+        about = {name: text[name] for name in ("contest", "lineup_id", "agent_id", "revision", "pointer")}
+        told.append((ev.RedactionOrdered(redaction_id=redaction_id, **about, **reason), 1))
+    if told:
+        # What is released of the lineup from now on is whole without them; older releases are erased.
+        await publish(store, wanted.lineup_id)
+        await emit_all(store.connection, told)
+    return found
 
 
 async def publish(store: Store, lineup_id: UUID | None = None) -> int:

@@ -61,3 +61,20 @@ async def review(connection: AsyncConnection, event: ev.ReviewRequested, envelop
     about, pointers = (event.agent_id, ("",)) if event.lineup_id is None else (event.lineup_id, event.pointers)
     version = envelope.aggregateversion
     await Store(connection).review(about, pointers, event.requested_at, version, event.sentence)
+
+
+@HANDLERS.on(ev.RedactedInContests)
+async def redacted_in_contests(
+    connection: AsyncConnection, event: ev.RedactedInContests, envelope: ev.Envelope
+) -> None:
+    await Store(connection).redacted_in("contests", event.redaction_id, told=event.told)
+
+
+@HANDLERS.on(ev.RedactedInBoards)
+async def redacted_in_boards(connection: AsyncConnection, event: ev.RedactedInBoards, envelope: ev.Envelope) -> None:
+    await Store(connection).redacted_in("boards", event.redaction_id)
+
+
+@HANDLERS.on(ev.WordsErased)
+async def erased(connection: AsyncConnection, event: ev.WordsErased, envelope: ev.Envelope) -> None:
+    await Store(connection).erased(event.redaction_id, event.messages, event.look)

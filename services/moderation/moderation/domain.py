@@ -11,6 +11,7 @@ The state machine has two levels. A text has a *standing*: what each stage of th
     cleared        every stage that is asked cleared, or a person          ``cleared``, and its words
     ============== ======================================================= =====================================
 
+A text that was *redacted* has no words any more, wherever it stands, and nothing brings them back (M6).
 :meth:`Standing.judged` and :meth:`Standing.by_hand` are all its transitions. A lineup has the *phase* of its contest,
 ``open`` until it is ``locked`` or ``cancelled``, both for good; its revisions with their texts; and, once it is known,
 which of them was final. These facts arrive in any order. :func:`publication` says what follows: nothing unless the
@@ -23,13 +24,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from common.events import State
+from common.events import RedactionReason, State
 
 T = TypeVar("T")
 
@@ -184,13 +186,15 @@ def phase(*, locked: bool, cancelled: bool) -> Phase:
 class Text:
     """One text field of a revision with where it stands; ``salt`` goes out with the words alone.
 
-    ``reviewed`` is the version of the owner's newest request to look again that a person has answered.
+    ``reviewed`` is the version of the owner's newest request to look again that a person has answered. The words of
+    one that is ``redacted`` are gone.
     """
 
     text: str
     standing: Standing = Standing()
     salt: str | None = None
     reviewed: int = 0
+    redacted: bool = False
 
 
 class Judgement(BaseModel):
@@ -218,6 +222,25 @@ class Judgement(BaseModel):
         if (self.lineup_id is None) != (self.pointer is None):
             raise ValueError("give pointer with lineup_id, and with it alone")
         return self
+
+
+class RedactionOrder(BaseModel):
+    """What an operator orders: the words under ``pointer`` of a lineup go for good (M6).
+
+    Of every revision of the lineup that is known, unless ``revisions`` names some: an earlier one mostly says the
+    same in other words. ``reason`` is shown to everybody; ``note`` and ``by`` are for operators alone, and the note
+    must not repeat the words. With ``dry_run`` nothing happens, and the answer says where the words are.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lineup_id: UUID
+    pointer: Annotated[str, Field(max_length=200, pattern=r"^/[^\x00]*$")]
+    revisions: Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(max_length=1000)] = ()
+    reason: RedactionReason
+    note: Annotated[str, Field(min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -286,7 +309,7 @@ def publication(lineup: Lineup) -> Publication | None:
         verdicts[pointer] = " ".join((state, str(standing.hand_version), *standing.reasons))
         if standing.reasons:
             why[pointer] = standing.reasons
-        if state is State.CLEARED:
+        if state is State.CLEARED and not text.redacted:
             words[pointer] = text.text
     said = lineup.said
     judged = _digest(lineup.final, verdicts)
@@ -303,6 +326,11 @@ def publication(lineup: Lineup) -> Publication | None:
         return None
     after = Said(version, judged, released if tell_words else said.released)
     return Publication(lineup.final, after, tell_states, tell_words, why)
+
+
+def is_rid_of(contests: datetime | None, boards: datetime | None, streams: datetime | None, *, told: bool) -> bool:
+    """Whether every store has said that it is rid of a text; boards has to where it was ``told`` of it."""
+    return contests is not None and streams is not None and (boards is not None or not told)
 
 
 def text_hash(text: str) -> str:

@@ -28,6 +28,7 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
     and_,
     bindparam,
@@ -47,6 +48,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from common import events as ev
+from common import redaction
 from common.events import State
 from moderation import domain
 from moderation.domain import Finding, Lineup, Said, Stage, Standing, Trouble, Verdict
@@ -98,6 +101,7 @@ TEXTS = Table(
     Column("version", Integer, nullable=False, server_default=text("0")),
     Column("judged_by", Text),
     Column("reviewed", Integer, nullable=False, server_default=text("0")),
+    Column("redacted_at", DateTime(timezone=True)),
     Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("pipeline_state IS NULL")),
     Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
 )
@@ -108,7 +112,8 @@ verdict is ``pipeline_state`` (null until the pipeline has been over the text) w
 version) and ``pipeline_at``; the external one's the four that are named so, asked for where ``asks_external``. ``hand``
 is what a person said last, ``judged_by`` who, ``hand_version`` which verdict that was, and ``reviewed`` the version of
 the owner's request that it answered. ``version`` counts the verdicts and ``judged_at`` is when the last one came.
-``salt`` opens the text's leaf in its contest's commitment, and goes out with the text alone.
+``salt`` opens the text's leaf in its contest's commitment, and goes out with the text alone. Of one that was redacted
+``text`` and ``text_hash`` are empty and the salt is gone, for a short text can be guessed by its hash; no stage waits.
 """
 
 FINALS = Table(
@@ -218,6 +223,33 @@ FORMER = Table(
 
 Of a lineup's text (``lineup_id``, ``revision``, ``pointer``), an agent's name (``agent_id``) or a label (``model``).
 The verdict that stands is beside the text; what people said is in ``judgements``.
+"""
+
+
+REDACTIONS = Table(
+    "redactions",
+    METADATA,
+    Column("redaction_id", Uuid, primary_key=True),
+    Column("lineup_id", Uuid, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("pointer", Text, nullable=False),
+    Column("contest", Text, nullable=False),
+    Column("agent_id", Uuid, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("ordered_by", Text, nullable=False),
+    Column("redacted_at", DateTime(timezone=True), nullable=False),
+    Column("contests_at", DateTime(timezone=True)),
+    Column("told", Boolean, nullable=False, server_default=text("false")),
+    Column("boards_at", DateTime(timezone=True)),
+    Column("streams_at", DateTime(timezone=True)),
+    Column("looks", Integer, nullable=False, server_default=text("0")),
+    Column("messages", Integer, nullable=False, server_default=text("0")),
+    UniqueConstraint("lineup_id", "revision", "pointer"),
+)
+"""Texts that went for good (M6), and when each other store said that it is rid of the words.
+
+``told`` is whether boards has something to do; ``looks`` are those through the streams, ``messages`` what they erased.
 """
 
 
@@ -347,6 +379,7 @@ class Judged:
     review: int
     place: Place | None = None
     standing: Standing = field(default_factory=Standing)
+    redacted: bool = False
 
     @property
     def lineup_id(self) -> UUID | None:
@@ -430,6 +463,23 @@ def _tells(standing: Standing) -> tuple[Any, ...]:
 def _hash_of(column: ColumnElement[str]) -> ColumnElement[str]:
     """``domain.text_hash`` of a column."""
     return func.encode(func.sha256(func.convert_to(column, "UTF8")), "hex")
+
+
+REDACTED_NOTE = "redacted"
+"""In the place of a note on a text that was redacted: it may have quoted the words."""
+
+
+def _of_place(table: Table, place: Place) -> ColumnElement[bool]:
+    return tuple_(table.c.lineup_id, table.c.revision, table.c.pointer) == tuple_(*place)
+
+
+def _of_review(place: Place) -> ColumnElement[bool]:
+    return and_(REVIEWS.c.about == place.lineup_id, REVIEWS.c.pointer == place.pointer)
+
+
+def _unplaced(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Findings without where in the text, and by which rule: that tells of the words, and which detector does not."""
+    return [{**finding, "rule": "redacted", "start": 0, "end": 0} for finding in findings]
 
 
 class Store:
@@ -538,13 +588,13 @@ class Store:
         return frozenset((await self.connection.execute(query)).scalar_one())
 
     async def hold(self, places: Iterable[Place]) -> dict[Place, Held]:
-        """Texts with their standings, held in the order of their places; those that are there."""
+        """Texts with their standings, held in the order of their places; those that are there and not redacted."""
         wanted = [tuple(place) for place in places]
         if not wanted:
             return {}
         query = (
             select(*_KEY, TEXTS.c.text_hash, *_STANDING)
-            .where(tuple_(*_KEY).in_(wanted))
+            .where(tuple_(*_KEY).in_(wanted), TEXTS.c.redacted_at.is_(None))
             .order_by(*_KEY)
             .with_for_update()
         )
@@ -790,7 +840,7 @@ class Store:
             return None
         # All of them, so that judgements on one lineup follow each other and each is told of.
         texts = (
-            select(TEXTS.c.pointer, TEXTS.c.text, *_STANDING)
+            select(TEXTS.c.pointer, TEXTS.c.text, TEXTS.c.redacted_at, *_STANDING)
             .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.revision == known.revision)
             .order_by(*_KEY)
             .with_for_update()
@@ -808,6 +858,7 @@ class Store:
             review,
             Place(lineup_id, known.revision, pointer),
             standing,
+            redacted=row.redacted_at is not None,
         )
 
     async def name(self, agent_id: UUID) -> Judged | None:
@@ -886,6 +937,109 @@ class Store:
         columns = ["agent_id", "text_hash", "stage", "state", "findings", "pipeline", "judged_at"]
         await self.connection.execute(insert(FORMER).from_select(columns, kept))
 
+    # --- redaction ---
+
+    async def hold_texts(self, lineup_id: UUID, pointer: str, revisions: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The texts under a pointer of a lineup, of the revisions named or of all, held in the order of their places.
+
+        Each with whether it is of the ``final`` revision, ``None`` where that is not known.
+        """
+        query = (
+            select(
+                *_KEY,
+                TEXTS.c.contest,
+                TEXTS.c.agent_id,
+                TEXTS.c.state,
+                TEXTS.c.findings,
+                TEXTS.c.external_findings,
+                TEXTS.c.redacted_at,
+            )
+            .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.pointer == pointer)
+            .order_by(*_KEY)
+            .with_for_update()
+        )
+        if revisions:
+            query = query.where(TEXTS.c.revision.in_(revisions))
+        texts = await self._rows(query)
+        final = select(FINALS.c.revision).where(FINALS.c.lineup_id == lineup_id)
+        last = (await self.connection.execute(final)).scalar_one_or_none()
+        return [{**row, "final": None if last is None else row["revision"] == last} for row in texts]
+
+    async def copies_of_words(self, place: Place) -> dict[str, int]:
+        """How often a text stands in moderation's own log of events, and in how many notes and requests about it."""
+        judged = select(func.count()).where(_of_place(JUDGEMENTS, place))
+        asked = select(func.count()).where(_of_review(place), REVIEWS.c.sentence.is_not(None))
+        notes = [int((await self.connection.execute(query)).scalar_one()) for query in (judged, asked)]
+        released = await redaction.recorded_with_words(self.connection, ev.ReasoningReleased, *place)
+        return {"released": released, "notes": sum(notes)}
+
+    async def redact(self, text: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """Let the words of a text held by :meth:`hold_texts` go from everything that moderation keeps.
+
+        What quotes them, as people's notes may, goes with them; hashes of them too.
+        """
+        place = Place(text["lineup_id"], text["revision"], text["pointer"])
+        unheard = State.UNCHECKED.value
+        asked = case((TEXTS.c.asks_external, func.coalesce(TEXTS.c.external_state, unheard)), else_=null())
+        await self.connection.execute(
+            update(TEXTS)
+            .where(tuple_(*_KEY) == tuple_(*place))
+            .values(
+                text="",
+                text_hash="",
+                salt=None,
+                findings=_unplaced(text["findings"]),
+                external_findings=_unplaced(text["external_findings"]),
+                # What nobody has judged nobody will.
+                state=func.coalesce(TEXTS.c.state, unheard),
+                pipeline_state=func.coalesce(TEXTS.c.pipeline_state, unheard),
+                external_state=func.coalesce(TEXTS.c.external_state, asked),
+                redacted_at=values["redacted_at"],
+            )
+        )
+        judged = update(JUDGEMENTS).where(_of_place(JUDGEMENTS, place))
+        await self.connection.execute(judged.values(text_hash="", note=REDACTED_NOTE))
+        former = update(FORMER).where(_of_place(FORMER, place))
+        await self.connection.execute(former.values(text_hash="", findings=[]))
+        await self.connection.execute(update(REVIEWS).where(_of_review(place)).values(sentence=None))
+        await self.no_longer_set_aside([Aside("text", *place)])
+        await redaction.strip_outbox(self.connection, ev.ReasoningReleased, place.lineup_id, place.revision, [place[2]])
+        await self._stale([place])
+        of_lineup = {"contest": text["contest"], "agent_id": text["agent_id"]}
+        await self.connection.execute(insert(REDACTIONS).values(**place._asdict(), **of_lineup, **values))
+
+    async def redacted_in(self, store: str, redaction_id: UUID, **values: Any) -> None:
+        """Another store (``contests`` or ``boards``) is rid of the words; the first time counts."""
+        column = REDACTIONS.c[f"{store}_at"]
+        at = func.coalesce(column, func.clock_timestamp())
+        of_redaction = update(REDACTIONS).where(REDACTIONS.c.redaction_id == redaction_id)
+        await self.connection.execute(of_redaction.values({column.name: at, **values}))
+
+    async def erased(self, redaction_id: UUID, messages: int, look: int) -> None:
+        """The streams were looked through."""
+        await self.connection.execute(
+            update(REDACTIONS)
+            .where(REDACTIONS.c.redaction_id == redaction_id)
+            .values(
+                streams_at=func.coalesce(REDACTIONS.c.streams_at, func.clock_timestamp()),
+                looks=func.greatest(REDACTIONS.c.looks, look),
+                messages=REDACTIONS.c.messages + messages,
+            )
+        )
+
+    async def redactions(
+        self, *, lineup_id: UUID | None = None, pointer: str | None = None, limit: int = 1000
+    ) -> Sequence[Mapping[str, Any]]:
+        """What was redacted, the newest first."""
+        query = select(REDACTIONS).order_by(
+            REDACTIONS.c.redacted_at.desc(), REDACTIONS.c.revision, REDACTIONS.c.pointer
+        )
+        if lineup_id is not None:
+            query = query.where(REDACTIONS.c.lineup_id == lineup_id)
+        if pointer is not None:
+            query = query.where(REDACTIONS.c.pointer == pointer)
+        return await self._rows(query.limit(limit))
+
     # --- telling ---
 
     async def due(self, limit: int, lineup_id: UUID | None = None) -> Sequence[DueLineup]:
@@ -912,10 +1066,12 @@ class Store:
         if not finals:
             return ()
         of_these = tuple_(TEXTS.c.lineup_id, TEXTS.c.revision).in_([(row.lineup_id, row.revision) for row in finals])
-        held = select(TEXTS.c.text, TEXTS.c.salt, TEXTS.c.reviewed, *_KEY, *_STANDING).where(of_these)
+        held = select(TEXTS.c.text, TEXTS.c.salt, TEXTS.c.reviewed, TEXTS.c.redacted_at, *_KEY, *_STANDING)
         texts: dict[UUID, dict[str, domain.Text]] = {row.lineup_id: {} for row in finals}
-        for row in await self.connection.execute(held.with_for_update(skip_locked=True)):
-            texts[row.lineup_id][row.pointer] = domain.Text(row.text, _standing(row), row.salt, row.reviewed)
+        for row in await self.connection.execute(held.where(of_these).with_for_update(skip_locked=True)):
+            texts[row.lineup_id][row.pointer] = domain.Text(
+                row.text, _standing(row), row.salt, row.reviewed, redacted=row.redacted_at is not None
+            )
         counted = select(TEXTS.c.lineup_id, func.count().label("many")).where(of_these).group_by(TEXTS.c.lineup_id)
         whole = {row.lineup_id: row.many for row in await self.connection.execute(counted)}
         return [
@@ -977,7 +1133,7 @@ class Store:
         Those that an owner asked to look at again come first, the oldest request first; then the newest verdict.
         """
         rows: list[dict[str, Any]] = []
-        for query, table in ((_texts(), TEXTS), (_names(), AGENTS)):
+        for query, table in ((_texts().where(TEXTS.c.redacted_at.is_(None)), TEXTS), (_names(), AGENTS)):
             withheld = query.where(table.c.state != State.CLEARED.value).order_by(
                 REVIEWS.c.requested_at.asc().nulls_last(), table.c.judged_at.desc().nulls_last()
             )
@@ -1029,6 +1185,7 @@ def _texts() -> Select[Any]:
             TEXTS.c.pipeline,
             TEXTS.c.judged_by,
             TEXTS.c.judged_at,
+            TEXTS.c.redacted_at,
             REVIEWS.c.requested_at.label("review_requested_at"),
             REVIEWS.c.sentence.label("review_sentence"),
         )
@@ -1055,6 +1212,7 @@ def _names() -> Select[Any]:
         AGENTS.c.pipeline,
         AGENTS.c.judged_by,
         AGENTS.c.judged_at,
+        null().label("redacted_at"),
         REVIEWS.c.requested_at.label("review_requested_at"),
         REVIEWS.c.sentence.label("review_sentence"),
     ).outerjoin(REVIEWS, asked)

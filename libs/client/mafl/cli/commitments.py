@@ -89,7 +89,7 @@ def _show(console: Console, document: dict[str, Any]) -> None:
             counted = (
                 f"{made['entries']} lineups, {made['entries_opened']} opened; {made['leaves']} leaves, "
                 f"{made['opened']} opened, {made['never_opened']} never opened"
-            )
+            ) + (f", {made['redacted']} redacted" if made["redacted"] else "")
         console.print(
             f"{made['contest']}: {counted}; root {made['root']}",
             soft_wrap=True,
@@ -105,7 +105,8 @@ def _show(console: Console, document: dict[str, Any]) -> None:
         says = {True: "is what was committed to", False: "is NOT what was committed to", None: "is sound"}
         console.print(
             f"{receipt['file']}: revision {receipt['revision']} of {receipt['agent']} in {receipt['contest']} "
-            f"{says[receipt['committed']]}",
+            f"{says[receipt['committed']]}"
+            + (f"; redacted: {', '.join(receipt['redacted'])}" if receipt["redacted"] else ""),
             soft_wrap=True,
         )
     for one in document["keys"]:

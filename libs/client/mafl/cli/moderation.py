@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json as jsons
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mafl.cli.operator import DEFAULT_STATE, State, operate
-from mafl.cli.output import CommandError, Json, emit, examples
+from mafl.cli.output import CommandError, Json, emit, err, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mafl.operator import OperatorClient
 
 group = typer.Typer(
     name="moderation", help="See what is withheld, judge it by hand, check texts.", no_args_is_help=True
@@ -107,6 +110,152 @@ def flag(
 ) -> None:
     """Withhold a text of a locked lineup, or an agent's name, by hand: what is public of it is withdrawn."""
     _judge("flagged", version, note, lineup, pointer, agent, by, state, json)
+
+
+@group.command(
+    "redact",
+    epilog=examples(
+        "mafl moderation redact 0199… /thesis --reason personal-data --note 'Case 17' --dry-run",
+        "mafl moderation redact 0199… /thesis --reason court-order --note 'Case 18' --by ada --wait",
+    ),
+)
+def redact(
+    lineup: Annotated[str, typer.Argument(help="The lineup's id.")],
+    pointer: Annotated[str, typer.Argument(help="Which text: /thesis, /picks/0/rationale, /picks/0/main_factor, …")],
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason", help="personal-data, court-order, unlawful, copyright or decency; everybody reads it."
+        ),
+    ],
+    note: Annotated[str, typer.Option("--note", help="Why, for operators alone. Never repeat the words in it.")],
+    revision: Annotated[
+        list[int] | None,
+        typer.Option("--revision", min=1, help="This revision alone; may be given again. Else all of the lineup's."),
+    ] = None,
+    by: By = "operator",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say where the words are.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every store says that it is rid of them.")] = False,
+    patience: Annotated[float, typer.Option(min=0, help="Seconds that --wait waits.")] = 60.0,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Let the words of a text go for good, from every store; its leaf and a dated tombstone stay. No way back.
+
+    What was downloaded or saved by others cannot be called back, and backups keep what they hold
+    (docs/moderation.md).
+    """
+
+    def order(*, dry: bool) -> Any:
+        return operate(
+            state,
+            lambda client: client.redact(
+                lineup, pointer, reason=reason, note=note, by=by, revisions=revision or (), dry_run=dry
+            ),
+        )
+
+    if not (dry_run or yes):
+        _confirm(order(dry=True), pointer, json)
+    answer = order(dry=dry_run)
+    if wait and not dry_run:
+        answer["redactions"] = _rid_of(lineup, pointer, answer["redactions"], patience, state)
+    emit(answer, json, lambda console: _show_order(console, answer, pointer))
+    if wait and not dry_run and not all(one["done"] for one in answer["redactions"]):
+        raise CommandError(
+            "redaction-unfinished",
+            "Not every store is rid of the words yet",
+            f"they are going all the same, as soon as each runs: `mafl moderation redactions --lineup {lineup}`",
+        )
+
+
+@group.command("redactions", epilog=examples("mafl moderation redactions", "mafl moderation redactions --lineup 0199…"))
+def redactions(
+    lineup: Annotated[str | None, typer.Option("--lineup", help="Of this lineup alone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """What was redacted, the newest first, and which stores are rid of the words."""
+    found = operate(state, lambda client: client.redactions(lineup, limit=limit))
+    emit({"redactions": found}, json, lambda console: _show_redactions(console, found))
+
+
+def _confirm(planned: dict[str, Any], pointer: str, json: bool) -> None:
+    if json or not sys.stdin.isatty():
+        raise CommandError("unconfirmed", "Nothing was redacted", "there is nobody to ask: say --yes, or --dry-run")
+    console = err()
+    _show_order(console, planned, pointer)
+    typer.confirm("These words go for good. Sure?", abort=True, err=True)
+
+
+def _rid_of(
+    lineup: str, pointer: str, made: list[dict[str, Any]], patience: float, state: Path
+) -> list[dict[str, Any]]:
+    """The redactions once all are done, or as they are when patience ends."""
+    import asyncio
+    import time
+
+    wanted = {one["redaction_id"] for one in made}
+
+    async def watch(client: OperatorClient) -> list[dict[str, Any]]:
+        until = time.monotonic() + patience
+        while True:
+            found = [one for one in await client.redactions(lineup, limit=1000) if one["redaction_id"] in wanted]
+            if all(one["done"] for one in found) or time.monotonic() > until:
+                return found
+            await asyncio.sleep(0.2)
+
+    return operate(state, watch)
+
+
+def _show_order(console: Console, answer: dict[str, Any], pointer: str) -> None:
+    if answer["dry_run"]:
+        for text in answer["texts"]:
+            of = {None: "its contest is not locked", True: "final", False: "not final"}[text["final"]]
+            if text["redacted"]:
+                console.print(f"{pointer} of revision {text['revision']} ({of}): redacted already", markup=False)
+                continue
+            console.print(f"{pointer} of revision {text['revision']} ({of}); its words are in", markup=False)
+            copies = text["copies"]
+            console.print("  contests: the revision, its salt, its record of the submission", markup=False)
+            console.print(
+                f"  moderation: the text, {copies['released']} records of releases, {copies['notes']} notes on it",
+                markup=False,
+            )
+            if copies["released"]:
+                console.print("  boards: the text, on its pages where the agent is claimed", markup=False)
+            console.print(
+                f"  streams: CONTESTS_PRIVATE{', MODERATION' if copies['released'] else ''}, dead letters if any",
+                markup=False,
+            )
+        console.print("Nothing was changed.")
+        return
+    _show_redactions(console, answer["redactions"])
+
+
+def _show_redactions(console: Console, found: list[dict[str, Any]]) -> None:
+    if not found:
+        console.print("Nothing was redacted.")
+    for one in found:
+        rid = {
+            "moderation": one["moderation_at"],
+            "contests": one["contests_at"],
+            "boards": "holds nothing" if one["boards_holds_nothing"] else one["boards_at"],
+            "streams": one["streams_at"] and f"{one['messages']} messages, {one['looks']} of 2 looks",
+        }
+        where = f"{one['contest']} {one['lineup_id']} {one['pointer']} revision {one['revision']}"
+        how = "done" if one["done"] else "GOING"
+        console.print(
+            f"{how}  {one['redacted_at']} {one['reason']} by {one['ordered_by']}: {where}",
+            markup=False,
+            soft_wrap=True,
+        )
+        console.print(
+            "  " + ", ".join(f"{store}: {done or 'not yet'}" for store, done in rid.items()),
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _judge(

@@ -1,0 +1,142 @@
+"""Erasing from the streams: the provisioner, who alone may, overwrites the messages that carried redacted words.
+
+JetStream's secure erase writes random bytes over a message where it lies in its file (measured in
+``libs/common/tests/test_erasure.py``); the rest of the stream stays as it is, and the message's number stays unused.
+What else such a message said is in its stream again: its owner published it anew without the words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import timedelta
+from uuid import NAMESPACE_URL, uuid5
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError
+from pydantic import ValidationError
+
+from common import events as ev
+from common import topology
+from common.clock import wall
+from common.logs import correlate, logger
+from common.redaction import WITH_WORDS
+
+LOOKS = 2
+SECOND_LOOK = timedelta(minutes=2)
+"""A publication that had timed out may still arrive, and a consumer that held the message may bury it: longer than
+the retries of either."""
+
+_BATCH = 500
+_WORKING = 60.0
+
+
+async def erase_redacted(client: Client, js: JetStreamContext, *, second_look: timedelta = SECOND_LOOK) -> int:
+    """Erase what contests says is redacted, and say so; how many messages went.
+
+    At least once: a provisioner killed at any point looks again when it is back.
+    """
+    orders = await js.pull_subscribe(
+        ev.RedactedInContests.subject(),
+        durable=topology.PROVISIONER,
+        stream=ev.RedactedInContests.stream,
+        config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=_WORKING, max_deliver=-1),
+    )
+    erased = 0
+    try:
+        while True:
+            try:
+                (order,) = await orders.fetch(1, timeout=0.2)
+            except (nats.errors.TimeoutError, TimeoutError):
+                return erased
+            erased += await _carry_out(client, js, order, second_look)
+    finally:
+        with contextlib.suppress(nats.errors.Error):
+            await orders.unsubscribe()
+
+
+async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_look: timedelta) -> int:
+    try:
+        envelope = ev.Envelope.model_validate_json(order.data)
+        done = ev.RedactedInContests.model_validate(envelope.data)
+    except ValidationError as error:
+        logger.error("an order to erase cannot be read", why=str(error)[:1000])
+        await order.term()
+        return 0
+    correlate(envelope.correlationid)
+    look = min(order.metadata.num_delivered or 1, LOOKS)
+    erased = await erase(js, done, order)
+    told = ev.WordsErased(**done.model_dump(exclude={"told"}), messages=erased, look=look)
+    # The same look has the same id: a repeated one is one to the stream and to every inbox.
+    told_id = uuid5(NAMESPACE_URL, f"{told.aggregate()}/erased/{look}")
+    packed = ev.pack(told, event_id=told_id, aggregate_version=look, correlation_id=envelope.correlationid, time=wall())
+    await js.publish(told.subject(), packed.model_dump_json().encode(), headers={"Nats-Msg-Id": str(told_id)})
+    logger.info("redacted words erased", redaction=str(done.redaction_id), messages=erased, look=look)
+    if look < LOOKS:
+        await order.nak(delay=second_look.total_seconds())
+    else:
+        await order.ack()
+    await client.flush()
+    return erased
+
+
+async def erase(js: JetStreamContext, text: ev.Redaction, order: Msg | None = None) -> int:
+    """Erase every message that carries the words of a text, dead letters too; how many.
+
+    ``order`` is kept from being delivered again meanwhile.
+    """
+    erased = 0
+    for kind in WITH_WORDS:
+        dead = topology.DEAD_PRIVATE if kind.stream in topology.PRIVATE_STREAMS else topology.DEAD_LETTERS
+        for stream, subject in (
+            (kind.stream, kind.subject()),
+            (dead, topology.dead_letter(kind.stream, kind.subject())),
+        ):
+            for sequence in await _carrying(js, stream, subject, text, order):
+                try:
+                    await js.delete_msg(stream, sequence)
+                    erased += 1
+                except APIError as error:
+                    # Another provisioner was faster.
+                    logger.info("a message is erased already", stream=stream, sequence=sequence, why=str(error)[:200])
+    return erased
+
+
+async def _carrying(
+    js: JetStreamContext, stream: str, subject: str, text: ev.Redaction, order: Msg | None
+) -> list[int]:
+    """The numbers of the messages of a subject that carry a text."""
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, deliver_policy=DeliverPolicy.ALL, inactive_threshold=30.0)
+    reading = await js.pull_subscribe(subject, stream=stream, config=config)
+    found: list[int] = []
+    try:
+        left = (await reading.consumer_info()).num_pending or 0
+        while left:
+            messages = await reading.fetch(min(_BATCH, left), timeout=5)
+            found += [message.metadata.sequence.stream for message in messages if _carries(message.data, text)]
+            left = messages[-1].metadata.num_pending
+            if order is not None:
+                await order.in_progress()
+    finally:
+        with contextlib.suppress(nats.errors.Error):
+            await reading.unsubscribe()
+    return found
+
+
+def _carries(data: bytes, text: ev.Redaction) -> bool:
+    if str(text.lineup_id).encode() not in data:
+        return False
+    try:
+        said = json.loads(data)["data"]
+        return bool(
+            said["lineup_id"] == str(text.lineup_id)
+            and said["revision"] == text.revision
+            and any(word["pointer"] == text.pointer for word in said["words"])
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        # It names the lineup and cannot be read: nobody can say that the words are not in it.
+        return True

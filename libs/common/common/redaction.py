@@ -1,0 +1,74 @@
+"""Words that go for good out of a service's own log: the outbox keeps what was published, and so kept them too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from sqlalchemy import bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY, TEXT
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from common.events import LineupSubmitted, ReasoningReleased
+
+WITH_WORDS = (LineupSubmitted, ReasoningReleased)
+"""The events that carry the words of lineups: ``words``, each with its pointer, of one revision."""
+
+# A relay that has read a row holds this until it has published it: what is stripped after that goes out stripped.
+_RELAY = text("SELECT pg_advisory_xact_lock(x'4F555442'::int)")
+
+_STRIP = text(
+    """
+    UPDATE outbox SET envelope = jsonb_set(envelope, '{data,words}', (
+        SELECT coalesce(jsonb_agg(word ORDER BY place), '[]'::jsonb)
+        FROM jsonb_array_elements(envelope #> '{data,words}') WITH ORDINALITY AS said (word, place)
+        WHERE NOT word ->> 'pointer' = ANY (:pointers)
+    ))
+    WHERE subject = :subject AND envelope ->> 'subject' = :about AND envelope #> '{data,revision}' = to_jsonb(:revision)
+      AND EXISTS (
+        SELECT FROM jsonb_array_elements(envelope #> '{data,words}') AS said (word)
+        WHERE word ->> 'pointer' = ANY (:pointers)
+      )
+    """
+).bindparams(bindparam("pointers", type_=ARRAY(TEXT)))
+
+_COUNT = text(
+    """
+    SELECT count(*) FROM outbox, jsonb_array_elements(envelope #> '{data,words}') AS said (word)
+    WHERE subject = :subject AND envelope ->> 'subject' = :about AND envelope #> '{data,revision}' = to_jsonb(:revision)
+      AND word ->> 'pointer' = :pointer
+    """
+)
+
+
+def _of(kind: type[LineupSubmitted | ReasoningReleased], lineup_id: UUID, revision: int) -> dict[str, object]:
+    about = {LineupSubmitted: f"lineup/{lineup_id}", ReasoningReleased: f"reasoning/{lineup_id}"}[kind]
+    return {"subject": kind.subject(), "about": about, "revision": revision}
+
+
+async def strip_outbox(
+    connection: AsyncConnection,
+    kind: type[LineupSubmitted | ReasoningReleased],
+    lineup_id: UUID,
+    revision: int,
+    pointers: Collection[str],
+) -> int:
+    """Take texts of a revision, with their salts, out of every recorded event of a kind; how many events changed.
+
+    In the caller's transaction, which holds the relay back until it ends. Reads the whole outbox: it is done rarely.
+    """
+    await connection.execute(_RELAY)
+    done = await connection.execute(_STRIP, {**_of(kind, lineup_id, revision), "pointers": list(pointers)})
+    return int(done.rowcount)
+
+
+async def recorded_with_words(
+    connection: AsyncConnection,
+    kind: type[LineupSubmitted | ReasoningReleased],
+    lineup_id: UUID,
+    revision: int,
+    pointer: str,
+) -> int:
+    """How many recorded events of a kind hold a text."""
+    found = await connection.execute(_COUNT, {**_of(kind, lineup_id, revision), "pointer": pointer})
+    return int(found.scalar_one())
