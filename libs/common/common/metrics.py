@@ -115,6 +115,47 @@ class Metrics:
         self.moderation_detector_errors = Counter(
             "mafl_moderation_detector_errors", "Texts that a detector could not judge", ["detector"], registry=registry
         )
+        self.moderation_external_waiting = Gauge(
+            "mafl_moderation_external_waiting",
+            "Texts that the external model may be asked about now and has not answered",
+            registry=registry,
+        )
+        self.moderation_external_waiting_age_seconds = Gauge(
+            "mafl_moderation_external_waiting_age_seconds", "How long the oldest of them has waited", registry=registry
+        )
+        self.moderation_external_asked = Counter(
+            "mafl_moderation_external_asked", "Texts sent to the external model", registry=registry
+        )
+        self.moderation_external_answered = Counter(
+            "mafl_moderation_external_answered",
+            "Texts that the external model judged, by state (cleared, flagged)",
+            ["state"],
+            registry=registry,
+        )
+        self.moderation_external_failed = Counter(
+            "mafl_moderation_external_failed",
+            "Calls of the external model that gave no answer, by cause; their texts stay unchecked",
+            ["cause"],
+            registry=registry,
+        )
+        self.moderation_external_seconds = Histogram(
+            "mafl_moderation_external_seconds",
+            "Time of one call of the external model, answered or not",
+            buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300),
+            registry=registry,
+        )
+        self.moderation_external_breaker = Gauge(
+            "mafl_moderation_external_breaker",
+            "1 for the state that the external model's circuit breaker is in (closed, half-open, open)",
+            ["state"],
+            registry=registry,
+        )
+        self.moderation_external_budget_left = Gauge(
+            "mafl_moderation_external_budget_left",
+            "What is left to spend on the external model, by unit (requests, texts, tokens) and period (minute, day)",
+            ["unit", "period"],
+            registry=registry,
+        )
         self.settlements = Counter("mafl_settlements", "Settlement versions written", registry=registry)
         self.certification_failures = Counter(
             "mafl_certification_failures", "Weeks whose optimum the two methods do not agree on", registry=registry

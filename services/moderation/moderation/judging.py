@@ -26,7 +26,7 @@ from common.outbox import emit_all
 from common.service import Runtime
 from moderation import commands
 from moderation.domain import Cause, Stage, reasons
-from moderation.settings import JudgingSettings
+from moderation.settings import ExternalSettings, JudgingSettings
 from moderation.store import Aside, Store, WaitingModel, WaitingName, WaitingText
 from moderation.workers import Job, Outcome, Workers
 
@@ -54,6 +54,8 @@ class Judging:
 
     workers: Workers
     metrics: Metrics
+    asks_external: bool
+    """Whether what is judged from now on needs an external model's word too."""
     more: asyncio.Event = field(default_factory=asyncio.Event)
     """Set where there is more than one batch of texts."""
     _pools: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -105,7 +107,8 @@ class Judging:
         outcomes = [(text, found[job]) for text, job in jobs.items() if job in found]
         for pipeline in sorted({outcome.pipeline for _, outcome in outcomes}):
             verdicts = {text.place: outcome.verdict for text, outcome in outcomes if outcome.pipeline == pipeline}
-            await commands.take_verdicts(store, Stage.LOCAL, verdicts, pipeline)
+            asks = self.asks_external
+            await commands.take_verdicts(store, Stage.LOCAL, verdicts, pipeline, asks_external=asks)
         await self._keep_troubles(store, [(text.aside, outcome) for text, outcome in outcomes])
         return Batch(len(waiting), len(outcomes))
 
@@ -186,8 +189,9 @@ def _count(metrics: Metrics, outcomes: Iterable[Outcome]) -> None:
 async def judge(runtime: Runtime) -> None:
     """Judge what waits, for ever."""
     settings: JudgingSettings = runtime.state["judging"]
+    external: ExternalSettings = runtime.state["external"]
     async with Workers(settings, runtime.metrics) as workers:
-        judging = Judging(workers, runtime.metrics)
+        judging = Judging(workers, runtime.metrics, external.configured)
         try:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(_what_waits(runtime, judging.texts, "text"))
@@ -209,6 +213,7 @@ async def _batch(runtime: Runtime, batch: Callable[[Store], Awaitable[Batch]], k
         runtime.metrics.moderation_batch_seconds.labels(kind).observe(time.perf_counter() - began)
         if kind == "text":
             runtime.wake("publish")
+            runtime.wake("ask")
     return done
 
 

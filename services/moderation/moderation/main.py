@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from common import audit
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
-from moderation import api, commands
+from moderation import api, asking, commands
 from moderation.consumers import HANDLERS
 from moderation.judging import judge
-from moderation.settings import JudgingSettings
+from moderation.settings import ExternalSettings, JudgingSettings
 from moderation.store import KINDS, Store
 
 _BACKLOG_EVERY_SECONDS = 1.0
@@ -52,14 +52,15 @@ async def measure_the_backlog(runtime: Runtime) -> None:
 
 def app(settings: Settings | None = None) -> FastAPI:
     """The application; settings come from the environment unless given."""
+    external = ExternalSettings.read()
     return create_app(
         Service(
             name="moderation",
             package="moderation",
             routers=(api.operator, audit.routes("moderation")),
             handlers=HANDLERS,
-            tasks=(judge, publish, measure_the_backlog),
-            state={"judging": JudgingSettings()},
+            tasks=(judge, publish, measure_the_backlog, *asking.tasks(external)),
+            state={"judging": JudgingSettings(), asking.SETTINGS: external},
         ),
         settings,
     )

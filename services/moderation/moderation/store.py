@@ -36,8 +36,10 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
+    false,
     func,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -52,6 +54,7 @@ from common import events as ev
 from common import redaction
 from common.events import State
 from moderation import domain
+from moderation.breaker import Breaker, Cause
 from moderation.domain import Finding, Lineup, Said, Stage, Standing, Trouble, Verdict
 
 METADATA = MetaData()
@@ -104,6 +107,7 @@ TEXTS = Table(
     Column("redacted_at", DateTime(timezone=True)),
     Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("pipeline_state IS NULL")),
     Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
+    Index("texts_to_ask", "contest", "text_hash", postgresql_where=text("asks_external AND state = 'unchecked'")),
 )
 """Every text of every revision, kept whether or not it is ever published (M5), with its ``domain.Standing``.
 
@@ -224,6 +228,63 @@ FORMER = Table(
 Of a lineup's text (``lineup_id``, ``revision``, ``pointer``), an agent's name (``agent_id``) or a label (``model``).
 The verdict that stands is beside the text; what people said is in ``judgements``.
 """
+
+CLAIMS = Table(
+    "claims",
+    METADATA,
+    Column("agent_id", Uuid, primary_key=True),
+    Column("claimed", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+)
+"""Which agents are claimed now, as the newest event has it: of others no word is sent away unless so configured."""
+
+EXTERNAL_VERDICTS = Table(
+    "external_verdicts",
+    METADATA,
+    Column("asker", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("text_hash", Text, primary_key=True),
+    Column("state", Text),
+    Column("rules", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("scores", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("model", Text),
+    Column("answered_at", DateTime(timezone=True)),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("cause", Text),
+    Column("alone", Boolean, nullable=False, server_default=text("false")),
+    Column("ask_after", DateTime(timezone=True)),
+    Column("lease", Uuid),
+    Column("leased_until", DateTime(timezone=True)),
+)
+"""What the external model was asked, by the text's hash and without its words. ``state`` is null until it answered.
+
+``asker`` is the detector: kind, model and a digest of what it is told (``external.name_of``); ``model`` is what
+the answer calls itself, its version. A rule is a category that the text is flagged for; ``scores`` has every category
+that the answer spoke of. ``scope`` is the agent where one author's texts could sway the answer, else empty. While a
+copy asks it holds a ``lease`` and no transaction; after a failure with ``cause`` nobody asks before ``ask_after``,
+and once the text may itself have been the cause, ``alone``.
+"""
+
+EXTERNAL_STATE = Table(
+    "external_state",
+    METADATA,
+    Column("asker", Text, primary_key=True),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    Column("open_until", DateTime(timezone=True)),
+    Column("probe_until", DateTime(timezone=True)),
+)
+"""The circuit breaker, one row that all copies share; whoever asks or has asked holds it for a moment."""
+
+EXTERNAL_SPENT = Table(
+    "external_spent",
+    METADATA,
+    Column("period", Text, primary_key=True),
+    Column("begins_at", DateTime(timezone=True), primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("texts", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+)
+"""What was spent on the external model in a ``minute`` and in a ``day`` of UTC, whichever model it was."""
 
 
 REDACTIONS = Table(
@@ -981,6 +1042,7 @@ class Store:
         place = Place(text["lineup_id"], text["revision"], text["pointer"])
         unheard = State.UNCHECKED.value
         asked = case((TEXTS.c.asks_external, func.coalesce(TEXTS.c.external_state, unheard)), else_=null())
+        await self._forget_what_was_asked(place)
         await self.connection.execute(
             update(TEXTS)
             .where(tuple_(*_KEY) == tuple_(*place))
@@ -1007,6 +1069,16 @@ class Store:
         await self._stale([place])
         of_lineup = {"contest": text["contest"], "agent_id": text["agent_id"]}
         await self.connection.execute(insert(REDACTIONS).values(**place._asdict(), **of_lineup, **values))
+
+    async def _forget_what_was_asked(self, place: Place) -> None:
+        """Let the external model's verdicts on a text's words go, with their hash, unless others wrote the same."""
+        other = TEXTS.alias()
+        words = select(TEXTS.c.text_hash).where(tuple_(*_KEY) == tuple_(*place)).scalar_subquery()
+        same = tuple_(other.c.lineup_id, other.c.revision, other.c.pointer) == tuple_(*place)
+        elsewhere = exists().where(other.c.text_hash == words, ~same)
+        await self.connection.execute(
+            delete(EXTERNAL_VERDICTS).where(EXTERNAL_VERDICTS.c.text_hash == words, ~elsewhere)
+        )
 
     async def redacted_in(self, store: str, redaction_id: UUID, **values: Any) -> None:
         """Another store (``contests`` or ``boards``) is rid of the words; the first time counts."""
@@ -1216,3 +1288,274 @@ def _names() -> Select[Any]:
         REVIEWS.c.requested_at.label("review_requested_at"),
         REVIEWS.c.sentence.label("review_sentence"),
     ).outerjoin(REVIEWS, asked)
+
+
+# --- the external model ---
+
+
+@dataclass(frozen=True)
+class Scope:
+    """About which texts the external model may be asked, and under which name its verdicts are kept.
+
+    ``together``: one verdict on a text holds for whoever wrote it, else for its agent alone. ``now`` is the
+    contests' time, which a replay sets.
+    """
+
+    asker: str
+    together: bool
+    before_lock: bool
+    unclaimed: bool
+    now: ColumnElement[datetime]
+
+
+@dataclass(frozen=True)
+class ToAsk:
+    """A text that the external model is to be asked about; ``attempts`` have failed."""
+
+    text_hash: str
+    scope: str
+    text: str
+    attempts: int
+    alone: bool
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was spent in a period."""
+
+    requests: int = 0
+    texts: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An answer to what a text waits for; ``length`` is the text's, in code points."""
+
+    place: Place
+    length: int
+    state: State
+    rules: Sequence[str]
+
+
+class ExternalStore:
+    """All reads and writes about the external model, on one connection and so in one transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+
+    async def claim(self, agent_id: UUID, version: int, *, claimed: bool) -> None:
+        """Whether an agent is claimed now."""
+        values = {"claimed": claimed, "version": version}
+        await self.connection.execute(
+            insert(CLAIMS)
+            .values(agent_id=agent_id, **values)
+            .on_conflict_do_update(index_elements=["agent_id"], set_=values, where=CLAIMS.c.version < version)
+        )
+
+    async def hold(self, asker: str) -> Breaker:
+        """The breaker of a model, held: one copy at a time takes texts or tells of an answer."""
+        await self.connection.execute(insert(EXTERNAL_STATE).values(asker=asker).on_conflict_do_nothing())
+        query = select(EXTERNAL_STATE).where(EXTERNAL_STATE.c.asker == asker).with_for_update()
+        row = (await self.connection.execute(query)).one()
+        return Breaker(row.failures, row.open_until, row.probe_until)
+
+    async def breaker(self, asker: str) -> Breaker:
+        """The breaker of a model, as it is."""
+        query = select(EXTERNAL_STATE).where(EXTERNAL_STATE.c.asker == asker)
+        row = (await self.connection.execute(query)).one_or_none()
+        return Breaker() if row is None else Breaker(row.failures, row.open_until, row.probe_until)
+
+    async def keep_breaker(self, asker: str, breaker: Breaker) -> None:
+        """Keep the breaker that :meth:`hold` holds."""
+        of_asker = update(EXTERNAL_STATE).where(EXTERNAL_STATE.c.asker == asker)
+        await self.connection.execute(of_asker.values(**asdict(breaker)))
+
+    async def spent(self, periods: Mapping[str, datetime]) -> Mapping[str, Spent]:
+        """What was spent in periods, given by name and beginning."""
+        wanted = tuple_(EXTERNAL_SPENT.c.period, EXTERNAL_SPENT.c.begins_at).in_(list(periods.items()))
+        rows = (await self.connection.execute(select(EXTERNAL_SPENT).where(wanted))).all()
+        found = {row.period: Spent(row.requests, row.texts, row.tokens) for row in rows}
+        return {period: found.get(period, Spent()) for period in periods}
+
+    async def spend(self, periods: Mapping[str, datetime], more: Spent) -> None:
+        """Count something in each of these periods; what is negative gives back."""
+        adding = insert(EXTERNAL_SPENT)
+        news = {
+            name: func.greatest(EXTERNAL_SPENT.c[name] + adding.excluded[name], 0)
+            for name in ("requests", "texts", "tokens")
+        }
+        await self.connection.execute(
+            adding.on_conflict_do_update(index_elements=["period", "begins_at"], set_=news),
+            [{"period": period, "begins_at": at, **asdict(more)} for period, at in periods.items()],
+        )
+
+    async def forget_minutes(self, before: datetime) -> None:
+        """Forget what was spent in minutes long past; days are kept."""
+        past = and_(EXTERNAL_SPENT.c.period == "minute", EXTERNAL_SPENT.c.begins_at < before)
+        await self.connection.execute(delete(EXTERNAL_SPENT).where(past))
+
+    async def to_ask(self, scope: Scope, now: datetime, limit: int, *, untried_first: bool) -> Sequence[ToAsk]:
+        """Texts to ask about, what locks (or locked) nearest to the present first, an agent's beside each other.
+
+        Those that are leased, or that failed and rest until after ``now`` (which is true time), are left out.
+        """
+        asked = EXTERNAL_VERDICTS.c
+        attempts = func.coalesce(asked.attempts, 0)
+        distance = func.abs(func.extract("epoch", func.coalesce(CONTESTS.c.locks_at, TEXTS.c.due_at) - scope.now))
+        resting = func.coalesce(or_(asked.ask_after > now, asked.leased_until > now), false())
+        query = (
+            select(
+                TEXTS.c.text_hash,
+                _of_whom(scope).label("scope"),
+                TEXTS.c.text,
+                attempts.label("attempts"),
+                func.coalesce(asked.alone, false()).label("alone"),
+            )
+            .where(asked.state.is_(None), ~resting)
+            .order_by(*((attempts, distance) if untried_first else (distance, attempts)), TEXTS.c.agent_id, *_KEY)
+            .limit(limit)
+        )
+        return [ToAsk(**row) for row in (await self.connection.execute(_askable(query, scope))).mappings()]
+
+    async def lease(self, asker: str, texts: Sequence[ToAsk], lease: UUID, until: datetime) -> None:
+        """Take texts that :meth:`to_ask` gave while :meth:`hold` holds; nobody else asks about them until then."""
+        taking = insert(EXTERNAL_VERDICTS)
+        await self.connection.execute(
+            taking.on_conflict_do_update(
+                index_elements=["asker", "scope", "text_hash"],
+                set_={"lease": taking.excluded.lease, "leased_until": taking.excluded.leased_until},
+                where=EXTERNAL_VERDICTS.c.state.is_(None),
+            ),
+            [
+                {"asker": asker, "scope": of.scope, "text_hash": of.text_hash, "lease": lease, "leased_until": until}
+                for of in texts
+            ],
+        )
+
+    async def answered(self, asker: str, answers: Sequence[tuple[ToAsk, Verdict, Mapping[str, Any]]]) -> None:
+        """Keep answers, each with ``scores`` and ``model``. The first answer on a text stands."""
+        statement = (
+            update(EXTERNAL_VERDICTS)
+            .where(*_of_asked(asker))
+            .values(
+                state=bindparam("new_state"),
+                rules=bindparam("new_rules"),
+                scores=bindparam("new_scores"),
+                model=bindparam("new_model"),
+                answered_at=func.clock_timestamp(),
+                cause=None,
+                ask_after=None,
+                lease=None,
+                leased_until=None,
+            )
+        )
+        rows = [
+            {
+                "of_scope": of.scope,
+                "of_hash": of.text_hash,
+                "new_state": verdict.state.value,
+                "new_rules": [finding.rule for finding in verdict.findings],
+                "new_scores": said["scores"],
+                "new_model": said["model"],
+            }
+            for of, verdict, said in answers
+        ]
+        await self.connection.execute(statement, rows)
+
+    async def failed(self, asker: str, lease: UUID, texts: Sequence[tuple[ToAsk, datetime]], cause: Cause) -> None:
+        """Keep that there was no answer about texts under a lease, and after which instant to ask about each again."""
+        statement = (
+            update(EXTERNAL_VERDICTS)
+            .where(*_of_asked(asker), EXTERNAL_VERDICTS.c.lease == lease)
+            .values(
+                attempts=EXTERNAL_VERDICTS.c.attempts + 1,
+                cause=cause.value,
+                alone=or_(EXTERNAL_VERDICTS.c.alone, literal(cause.of_the_text)),
+                ask_after=bindparam("new_ask_after"),
+                lease=None,
+                leased_until=None,
+            )
+        )
+        rows = [{"of_scope": of.scope, "of_hash": of.text_hash, "new_ask_after": after} for of, after in texts]
+        await self.connection.execute(statement, rows)
+
+    async def opened(self, scope: Scope, limit: int) -> Sequence[Opened]:
+        """Answers that texts wait for, whichever copy got them and for whichever text with these words."""
+        query = (
+            select(
+                *_KEY,
+                func.length(TEXTS.c.text).label("length"),
+                EXTERNAL_VERDICTS.c.state,
+                EXTERNAL_VERDICTS.c.rules,
+            )
+            .select_from(TEXTS)
+            .join(EXTERNAL_VERDICTS, _answers(scope))
+            .where(_WAITS, EXTERNAL_VERDICTS.c.state.is_not(None))
+            .order_by(*_KEY)
+            .limit(limit)
+        )
+        return [
+            Opened(Place(row.lineup_id, row.revision, row.pointer), row.length, State(row.state), row.rules)
+            for row in await self.connection.execute(query)
+        ]
+
+    async def waiting(self, scope: Scope) -> tuple[int, float]:
+        """How many texts the model may be asked about now and has not answered; for how many seconds the oldest."""
+        since = func.min(func.greatest(TEXTS.c.pipeline_at, CONTESTS.c.locked_at))
+        age = func.coalesce(func.extract("epoch", func.clock_timestamp() - since), 0)
+        counted: Any = select(func.count().label("texts"), age.label("oldest"))
+        query = _askable(counted.where(EXTERNAL_VERDICTS.c.state.is_(None)), scope)
+        row = (await self.connection.execute(query)).one()
+        return row.texts, max(float(row.oldest), 0.0)
+
+
+_WAITS = and_(
+    TEXTS.c.asks_external,
+    # Written out, so that PostgreSQL sees that the index of these texts has them all.
+    TEXTS.c.state == literal_column(f"'{State.UNCHECKED.value}'"),
+    TEXTS.c.pipeline_state == State.CLEARED.value,
+    TEXTS.c.hand.is_(None),
+    TEXTS.c.redacted_at.is_(None),
+)
+"""Nothing but the want of the external model's word keeps such a text from being cleared."""
+
+
+def _of_whom(scope: Scope) -> ColumnElement[str]:
+    return literal("", Text) if scope.together else cast(TEXTS.c.agent_id, Text)
+
+
+def _answers(scope: Scope) -> ColumnElement[bool]:
+    return and_(
+        EXTERNAL_VERDICTS.c.asker == scope.asker,
+        EXTERNAL_VERDICTS.c.scope == _of_whom(scope),
+        EXTERNAL_VERDICTS.c.text_hash == TEXTS.c.text_hash,
+    )
+
+
+def _of_asked(asker: str) -> Sequence[ColumnElement[bool]]:
+    return (
+        EXTERNAL_VERDICTS.c.asker == asker,
+        EXTERNAL_VERDICTS.c.scope == bindparam("of_scope"),
+        EXTERNAL_VERDICTS.c.text_hash == bindparam("of_hash"),
+        EXTERNAL_VERDICTS.c.state.is_(None),
+    )
+
+
+def _askable(query: Select[Any], scope: Scope) -> Select[Any]:
+    """A query over the texts that may be asked about: of final revisions; before a lock of the newest ones, or none."""
+    later = TEXTS.alias()
+    superseded = exists().where(later.c.lineup_id == TEXTS.c.lineup_id, later.c.revision > TEXTS.c.revision)
+    may = and_(CONTESTS.c.locked_at.is_not(None), FINALS.c.revision == TEXTS.c.revision)
+    if scope.before_lock:
+        may = or_(may, and_(CONTESTS.c.locked_at.is_(None), ~superseded))
+    query = (
+        query.select_from(TEXTS)
+        .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+        .outerjoin(FINALS, FINALS.c.lineup_id == TEXTS.c.lineup_id)
+        .outerjoin(EXTERNAL_VERDICTS, _answers(scope))
+        .where(_WAITS, CONTESTS.c.cancelled_at.is_(None), may)
+    )
+    if not scope.unclaimed:
+        query = query.join(CLAIMS, and_(CLAIMS.c.agent_id == TEXTS.c.agent_id, CLAIMS.c.claimed))
+    return query
