@@ -18,7 +18,6 @@ import asyncio
 import itertools
 import json
 import re
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -587,6 +586,24 @@ async def test_whoever_is_claimed_released_cleared_or_flagged_is_shown_or_gone_a
         assert set(found.places[made]) == {"database moderation"}, found.places[made]
 
 
+def test_the_search_sees_what_is_written_otherwise_and_complains_of_it(season: Season) -> None:
+    (made, *_) = by_fate(season, season.planted)[Fate.WITHHELD]
+    (unclaimed, *_) = by_fate(season, season.planted)[Fate.OF_THE_UNCLAIMED]
+    (salt, *_) = (salt for salt, one in salts(season).items() if one == made)
+    escaped = "".join(f"%{ord(letter):02x}" for letter in made)
+    for written in (f"a{made.upper()}b", f"/x?q={escaped}", f"(\\x{made.encode().hex()})", f'{{"salt":"{salt}"}}'):
+        found = Found()
+        found.look("public", "an answer", written)
+        assert any("an answer" in one for one in complaints(season, found)), written
+    found = Found()
+    found.look("database boards", "words", f"{made} {unclaimed}")
+    (complaint,) = (one for one in complaints(season, found) if "database boards" in one)
+    assert "is flagged" in complaint
+    found = Found()
+    found.look("public", "an echo", f"there is no {made}", asked=f"/agents/{made}")
+    assert not [one for one in complaints(season, found) if "an echo" in one]
+
+
 async def _judge(season: Season, made: str, state: str) -> None:
     one = season.planted[made]
     assert one.contest is not None
@@ -598,22 +615,3 @@ async def _judge(season: Season, made: str, state: str) -> None:
         lineup_id=lineup_id, pointer=one.what, version=item["version"], state=state, note=f"Because of {note}.", by="me"
     )
     season.by_hand[made] = state
-
-
-async def test_what_agents_are_released_or_flagged_for_is_gone_before_the_answer_is_a_second_old(
-    season: Season,
-) -> None:
-    """Last: one agent after the other leaves, and its words with it."""
-    world = season.world
-    path = f"/api/v1/contests/{PLAYED[2]}/lineups"
-    shown = [made for made, one in season.planted.items() if one.who == "clara" and season.fate(made) is Fate.SHOWN]
-    assert search(world.send(Ask("GET", path)).text) & set(shown)
-    await world.operator.release(world.ids["clara"])
-    season.field["clara"].claimed = False
-    texts = {made for made in shown if season.fate(made) is not Fate.SHOWN}
-    deadline = time.monotonic() + 1
-    while search(world.send(Ask("GET", path)).text) & texts:
-        assert time.monotonic() < deadline, "what a released agent wrote is still shown"
-        await asyncio.sleep(0.02)
-    await world.quiet()
-    assert complaints(season, await everywhere(season)) == []
