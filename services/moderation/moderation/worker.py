@@ -10,22 +10,22 @@ pipeline cannot be built, and then one answer for each job in its order::
 A ``careful`` worker says ``{"at": detector}`` before it turns to each detector, so that the service knows over
 which one it was lost.
 
-The service kills it over a text that takes too long. Should the service be gone: the end of the connection ends a
-worker that waits; the kernel ends it with the fork server, on Linux; and an alarm ends one that hangs anywhere.
+The service kills it over a text that takes too long. Should the service be gone, the kernel ends it: by a signal when
+the other end of ``life`` closes, whatever it does then; nothing else ever happens there. An alarm is the last resort.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import fcntl
 import json
 import os
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from multiprocessing.connection import Connection
 from typing import IO, Any, cast
 
 from moderation.pipeline import Context, Detector, Match, Pipeline
@@ -37,13 +37,12 @@ NICE = 5
 _LATE = 3
 """Times the seconds for a text after which a worker that nobody has killed ends itself."""
 
-_PR_SET_PDEATHSIG = 1
 _MIB = 1 << 20
 
 
-def serve(channel: socket.socket, loader: str, seconds: float, memory: int) -> None:
+def serve(channel: socket.socket, life: Connection, loader: str, seconds: float, memory: int) -> None:
     """Judge what comes in until the connection ends. ``seconds`` for a text, ``memory`` in MiB beyond the present."""
-    _bind()
+    _bind(life)
     with channel, contextlib.suppress(BrokenPipeError, ConnectionResetError):
         stream = cast("IO[bytes]", channel.makefile("rwb"))
         try:
@@ -118,12 +117,15 @@ def _load(loader: str) -> Pipeline:
     return pipeline
 
 
-def _bind() -> None:
-    """End with the fork server, and neither by Ctrl-C nor with a picture of the texts left on the disk."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _bind(life: Connection) -> None:
+    """End with the service, and neither by Ctrl-C nor with a picture of the texts left on the disk."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for deadly in (signal.SIGALRM, signal.SIGIO):
+        signal.signal(deadly, signal.SIG_DFL)
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    if life.poll():
+        os._exit(0)  # closed before the signal was asked for
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
         os.nice(NICE)

@@ -19,6 +19,7 @@ import socket
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -347,6 +348,8 @@ class _Hired:
     process: BaseProcess
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    life: Connection
+    """It ends when this is closed, whatever it does then; so it does when this process dies."""
     version: str = ""
     names: frozenset[str] = frozenset()
     used: bool = False
@@ -357,19 +360,21 @@ class _Hired:
     async def start(cls, settings: JudgingSettings) -> _Hired:
         """A worker that has its detectors. Raises ``WorkersDoNotStart``."""
         ours, theirs = socket.socketpair()
-        arguments = (theirs, settings.pipeline, settings.text_seconds, settings.worker_memory)
+        its_life, life = _FORKS.Pipe(duplex=False)
+        arguments = (theirs, its_life, settings.pipeline, settings.text_seconds, settings.worker_memory)
         process = _FORKS.Process(target=worker.serve, args=arguments, daemon=True, name="judge")
         try:
             # The first one waits until the template is loaded.
-            await asyncio.to_thread(_start, process, theirs)
+            await asyncio.to_thread(_start, process, theirs, its_life)
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_MESSAGE)
-        except (OSError, EOFError) as error:
+        except BaseException as error:
+            # Which ends it, should it still come up.
             ours.close()
-            raise WorkersDoNotStart(f"{type(error).__name__}: {error}") from error
-        except BaseException:
-            ours.close()  # which ends it, should it still come up
+            life.close()
+            if isinstance(error, OSError | EOFError):
+                raise WorkersDoNotStart(f"{type(error).__name__}: {error}") from error
             raise
-        hired = cls(process, reader, writer)
+        hired = cls(process, reader, writer, life)
         try:
             said = await hired.answer(_PATIENCE)
         except (TimeoutError, EOFError) as error:
@@ -426,6 +431,7 @@ class _Hired:
         # A process that ended by itself is given a moment to be known as such: how it ended tells what was wrong.
         if self.reader.at_eof():
             await asyncio.to_thread(self.process.join, 1.0)
+        self.life.close()
         self.process.kill()
         await asyncio.to_thread(self.process.join, 5.0)
         code = self.process.exitcode
@@ -435,9 +441,9 @@ class _Hired:
         return f"ended by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
 
 
-def _start(process: BaseProcess, theirs: socket.socket) -> None:
-    # Here and not by the caller, who may be cancelled while the number of this socket is being handed on.
-    with theirs:
+def _start(process: BaseProcess, theirs: socket.socket, its_life: Connection) -> None:
+    # Here and not by the caller, who may be cancelled while the numbers of these are being handed on.
+    with theirs, its_life:
         process.start()
 
 
