@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 REASONS: Mapping[str, str] = {
-    "invisible": "It has characters that are drawn as nothing or turn the direction of writing: readers see something "
-    "else than machines do.",
+    "invisible": "It has characters that are drawn as nothing, turn the direction of writing or pass for others: "
+    "readers see something else than machines do.",
     "personal-data": "It has something by which a private person can be reached or known: an address, a telephone "
     "number, a number of an account.",
     "secrets": "It has something that looks like a password, a key or a token.",
     "links": "It has a link or the address of a site.",
     "profanity": "It has a word that hurts people.",
-    "length": "It is longer than texts are shown, or one character or word repeats without end.",
+    "length": "It is longer than texts are shown.",
+    "repetition": "One character, word or sentence repeats without end.",
+    "threats": "It threatens, insults or hounds a person, or wishes somebody harm.",
+    "self-harm": "It speaks of somebody's taking or hurting his own life, or tells somebody to.",
+    "dehumanising": "It speaks of a group of people as less than people.",
+    "injection": "It gives orders to a machine that reads it, or hides words that only a machine reads.",
     "external": "The external moderation model that this stack is configured with flagged it.",
     "operator": "A person who moderates here read it and withheld it.",
 }

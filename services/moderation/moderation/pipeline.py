@@ -6,13 +6,15 @@ what the others found is kept, and one finding is enough to flag.
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from common.events import State
 from moderation.domain import Finding, Verdict
+from moderation.normal import Form, normalise, plain
 
 
 class Match(NamedTuple):
@@ -32,17 +34,29 @@ class Context:
 
     names: frozenset[str] = frozenset()
 
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """The single names of them: ``T.Y. Hilton`` has ``T``, ``Y`` and ``Hilton``."""
+        return frozenset(part for name in self.names for part in _PARTS.findall(name))
+
+    @cached_property
+    def whole(self) -> frozenset[str]:
+        """The names in lower case, their parts joined by single spaces."""
+        return frozenset(" ".join(_PARTS.findall(name)).lower() for name in self.names)
+
 
 class Detector(Protocol):
     """One kind of thing that keeps a text from being shown.
 
-    ``raw`` detectors are given the text as written, the others its normal form. What a ``stops`` detector
-    finds leaves nothing for those after it. A change in what a detector finds is a new ``version``.
+    ``raw`` detectors are given the text as written, ``plain`` ones the form for rules about words, the others the
+    normal form (``moderation.normal``). What a ``stops`` detector finds leaves nothing for those after it. A change in
+    what a detector finds is a new ``version``.
     """
 
     name: str
     version: str
     raw: bool = False
+    plain: bool = False
     stops: bool = False
 
     def judge(self, text: str, context: Context) -> Iterable[Match]:
@@ -51,6 +65,8 @@ class Detector(Protocol):
 
 
 Failed = Callable[[Detector, Exception], None]
+
+_PARTS = re.compile(r"[^\W\d_]+")
 
 _APART = str.maketrans("/:@_+", "     ")
 """Separators of a model's label; each becomes one character, so that spans stay where they are."""
@@ -82,7 +98,7 @@ class Pipeline:
 
         ``failed`` is told of every detector that raised.
         """
-        normal: Normal | None = None
+        forms = _Forms(text)
         findings: list[Finding] = []
         failures = 0
         for detector in self.detectors:
@@ -90,10 +106,10 @@ class Pipeline:
                 if detector.raw:
                     matches = list(detector.judge(text, context))
                 else:
-                    normal = normal or normalise(text)
+                    form = forms.plain if detector.plain else forms.normal
                     matches = [
-                        Match(match.rule, *normal.written(match.start, match.end))
-                        for match in detector.judge(normal.text, context)
+                        Match(match.rule, *form.written(match.start, match.end))
+                        for match in detector.judge(form.text, context)
                     ]
             except Exception as error:
                 failures += 1
@@ -107,39 +123,20 @@ class Pipeline:
         return Verdict(State.UNCHECKED if failures else State.CLEARED)
 
 
+class _Forms:
+    """The forms of one text, each made when a detector first asks for it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def normal(self) -> Form:
+        return normalise(self._text)
+
+    @cached_property
+    def plain(self) -> Form:
+        return plain(self.normal)
+
+
 def _place(finding: Finding) -> tuple[int, int, str, str]:
     return finding.start, finding.end, finding.detector, finding.rule
-
-
-@dataclass(frozen=True)
-class Normal:
-    """A text in the form that detectors read, and where each of its characters stood as written."""
-
-    text: str
-    origin: Sequence[int]
-
-    def written(self, start: int, end: int) -> tuple[int, int]:
-        """The span as written that a span of the normal form comes from."""
-        if start >= end:
-            return self.origin[start], self.origin[start]
-        return self.origin[start], self.origin[end - 1] + 1
-
-
-def normalise(text: str) -> Normal:
-    """Fold compatibility forms (width, ligatures, mathematical letters) and drop what is drawn as nothing.
-
-    So a link in full-width letters, or with zero-width spaces in it, reads as the link it is. Invisible
-    characters are themselves a finding of the ``invisible`` detector.
-    """
-    if text.isascii():
-        return Normal(text, range(len(text) + 1))
-    characters: list[str] = []
-    origin: list[int] = []
-    for position, character in enumerate(text):
-        if unicodedata.category(character) == "Cf" or 0xFE00 <= ord(character) <= 0xFE0F:
-            continue
-        for folded in unicodedata.normalize("NFKC", character):
-            characters.append(folded)
-            origin.append(position)
-    origin.append(len(text))
-    return Normal("".join(characters), origin)

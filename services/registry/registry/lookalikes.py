@@ -1,10 +1,10 @@
-"""When two names look alike: skeletons of Unicode Technical Standard 39. Pure; the table is a file beside this one."""
+"""When two names look alike (A2), by the skeletons of ``common.lookalikes``. Pure."""
 
 from __future__ import annotations
 
 import unicodedata
-from functools import cache
-from importlib import resources
+
+from common.lookalikes import skeleton
 
 _ASCII_TWINS = str.maketrans({"i": "l"})
 """``I`` is ``i`` in other case and ``l`` in looks, so that a rule for both has to take ``i`` and ``l`` for one."""
@@ -22,25 +22,6 @@ _DOTLESS_TWINS = str.maketrans({"\N{LATIN SMALL LETTER DOTLESS J}": "j"})
 """As the table has it for the dotless ``i``; without it, a dotless ``j`` with its dot would be no ``j``."""
 
 _OTHER_MARK_ABOVE = unicodedata.combining(_DOT)
-
-
-@cache
-def _table() -> dict[int, str]:
-    table = {}
-    for line in resources.files(__package__).joinpath("lookalikes.tsv").read_text("ascii").splitlines():
-        if not line.startswith("#"):
-            source, _, prototype = line.partition("\t")
-            table[int(source, 16)] = "".join(chr(int(point, 16)) for point in prototype.split(" "))
-    return table
-
-
-def skeleton(text: str) -> str:
-    """The skeleton of UTS 39, section 4: texts with the same one look alike.
-
-    Of texts without invisible characters, which names may not hold. Nothing to be shown to anybody.
-    """
-    decomposed = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFD", decomposed.translate(_table()))
 
 
 def _caseless(text: str) -> str:

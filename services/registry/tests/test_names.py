@@ -8,10 +8,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
-from registry import domain, lookalikes
-from registry.lookalikes import skeleton
+from common import lookalikes
+from common.lookalikes import skeleton
+from registry import domain
 
-TABLE = {chr(source): prototype for source, prototype in lookalikes._table().items()}
+TABLE = {chr(source): prototype for source, prototype in lookalikes.table().items()}
 ALIKE: dict[str, list[str]] = {}
 for _source in TABLE:
     ALIKE.setdefault(skeleton(_source), []).append(_source)

@@ -10,11 +10,28 @@ def load() -> Pipeline:
 
     Raises whatever a library raises that cannot be loaded.
     """
+    from moderation.detectors.injection import Injection
     from moderation.detectors.invisible import Invisible
     from moderation.detectors.length import Length
     from moderation.detectors.links import Links
     from moderation.detectors.personal import PersonalData
+    from moderation.detectors.phrases import Phrases
     from moderation.detectors.profanity import Profanity
+    from moderation.detectors.repetition import Repetition
     from moderation.detectors.secrets import Secrets
 
-    return Pipeline((Length(), Invisible(), Secrets(), PersonalData(), Links(), Profanity()))
+    return Pipeline(
+        (
+            Length(),
+            Invisible(),
+            Repetition(),
+            Secrets(),
+            PersonalData(),
+            Links(),
+            Profanity(),
+            Phrases("threats"),
+            Phrases("self-harm"),
+            Phrases("dehumanising"),
+            Injection(),
+        )
+    )

@@ -44,14 +44,94 @@ _WORDS_TOO = frozenset(
 )
 """Suffixes that are words: a sentence may lack its space before one (``no.Game``). Then it goes on with a capital."""
 
+_COUNTRIES = frozenset(
+    {
+        *(
+            "de",
+            "nl",
+            "fr",
+            "jp",
+            "br",
+            "pl",
+            "se",
+            "ch",
+            "au",
+            "nz",
+            "ca",
+            "mx",
+            "kr",
+            "tw",
+            "hk",
+            "sg",
+            "cz",
+            "dk",
+            "fi",
+        ),
+        *(
+            "hu",
+            "gr",
+            "pt",
+            "ro",
+            "ua",
+            "tr",
+            "ir",
+            "il",
+            "ie",
+            "su",
+            "rs",
+            "sk",
+            "lt",
+            "lv",
+            "ee",
+            "fm",
+            "gl",
+            "gd",
+            "nu",
+        ),
+        *("sh", "vc", "ag"),
+    }
+)
+"""Countries' suffixes that no English word is. They make a link of a name of three letters and more, in lower case."""
+
+_SHORTENERS = frozenset(
+    {
+        *(
+            "youtu.be",
+            "wa.me",
+            "t.me",
+            "git.io",
+            "amzn.to",
+            "spoti.fi",
+            "fb.me",
+            "linktr.ee",
+            "redd.it",
+            "t.co",
+            "goo.gl",
+        ),
+        *(
+            "is.gd",
+            "ow.ly",
+            "buff.ly",
+            "rebrand.ly",
+            "cutt.ly",
+            "s.id",
+            "v.gd",
+            "lnkd.in",
+            "pin.it",
+            "on.fb.me",
+            "shorturl.at",
+        ),
+    }
+)
+
 _STOP = r"\s<>\"')\]}"
 _SCHEME = re.compile(
     rf"\b(?:[a-z][a-z0-9+.-]{{1,15}}(?::|%3a)//[^{_STOP}]+|(?:javascript|vbscript|mailto|magnet):[^{_STOP}]+"
-    rf"|data:[a-z]+/[^{_STOP}]+)",
+    rf"|data:[a-z]+/[^{_STOP}]+)|(?<![\w:/])//[a-z0-9](?:[\w-]{{0,62}}\.){{1,6}}[a-z]{{2,24}}[^{_STOP}]*",
     re.I,
 )
 _WWW = re.compile(rf"\bwww\d?\.[^{_STOP}]+", re.I)
-_DOTS = r"\.|\[\.\]|\(\.\)| ?\[dot\] ?| ?\(dot\) ?| dot "
+_DOTS = r"[.\u3002]|\[\.\]|\(\.\)| ?\[dot\] ?| ?\(dot\) ?| dot | \. (?=(?:com|net|org|io|gg)\b)"
 _DOMAIN = re.compile(
     rf"(?<![\w.@/-])((?:[^\W_](?:[\w-]{{0,61}}[^\W_])?(?:{_DOTS}))+[^\W\d_]{{2,24}})(?![\w@])(?::\d{{2,5}})?(/[^{_STOP}]*)?",
     re.I,
@@ -64,7 +144,7 @@ extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl
 
 class Links(Detector):
     name = "links"
-    version = "1"
+    version = "2"
 
     def __init__(self) -> None:
         extract("example.com")  # reads the bundled list now rather than in the middle of a batch
@@ -90,7 +170,9 @@ def _is_link(host: str, path: str | None) -> bool:
     if not parts.suffix or not parts.domain:
         return False
     last = plain.rpartition(".")[2]
-    if last.lower() in _ONLY_LINKS_END_SO:
+    if last.lower() in _ONLY_LINKS_END_SO or plain.lower() in _SHORTENERS:
+        return True
+    if last in _COUNTRIES and len(parts.domain) > 2:
         return True
     # A path alone does not tell: `yards.in/out` lacks a space. Hidden dots do: nobody writes `in[.]out`.
     return last in _WORDS_TOO or ("[" in host or "(" in host)

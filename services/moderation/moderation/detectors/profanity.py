@@ -26,15 +26,30 @@ ALLOWED = (
 """Entries of the library's list that football uses (*scat back, snatch the ball, Super Bowl XXX, how to kill a zone*)
 or that mean nothing by themselves."""
 
-SURNAMES = frozenset({"butt", "butts", "cock", "cocks", "coon", "coons", "dick", "dicks", "dyke", "hoe", "hooker"})
-"""Words of the list that are surnames too. They pass as one only after a capitalised first name or initial."""
+SURNAMES = frozenset(
+    {"butt", "butts", "cock", "cocks", "coon", "coons", "cumming", "dick", "dicks"} | {"dyke", "hoe", "hooker"}
+)
+"""Words of the list that are surnames too, of players that no pool has any more (*Dick Butkus*, *Jake Butt*). They pass
+as one only after a capitalised first name or initial; what else passes as a name the contest's own pool says."""
 
-_FIRST_NAME = re.compile(r"(?:[A-Z][\w'’-]+ |[A-Z]\.(?:[A-Z]\.)? ?)$")
+FIRST_NAMES = frozenset({"dick", "fanny", "gaylord", "randy", "willy"})
+"""The same of first names (*Dick LeBeau*), which pass before a capitalised surname."""
+
+_SURNAME = re.compile(r" (?:[A-Z][\w'’-]{1,30})")
+_FIRST_NAME = re.compile(r"(?:[A-Z][\w'’-]{1,30} |[A-Z]\.(?:[A-Z]\.)? ?)$")
+_TOKEN = re.compile(r"[a-z0-9_]+")
+_DOUBLED = re.compile(r"(.)\1+")
+_HIDDEN = re.compile(r"[a-z][*#@$%?!_]+[a-z]|[*#@$%_][a-z]{2}|[a-z]{2}[*#@$%_]|([a-z])\1\1|&(?:#|\w{1,8};)|[^\W\d_a-z]")
+"""Masked and stretched words, and letters of other scripts."""
+_JOINED = re.compile(r"(?<!\S)(?=\S*[a-z])(?=\S*[^a-z\s'’])\S{3,80}(?!\S)")
+_NOT_LETTERS = re.compile(r"[^a-z]+")
+_LEET = str.maketrans("013457898!|", "oieastbgbil")
 
 
 class Profanity(Detector):
     name = "profanity"
-    version = "1"
+    version = "2"
+    plain = True
 
     def __init__(self) -> None:
         coded = resources.files("moderation.detectors").joinpath("more_words.rot13").read_text(encoding="ascii")
@@ -43,17 +58,56 @@ class Profanity(Detector):
                 "languages": ["english"],
                 "detect_leetspeak": True,
                 "leetspeak_level": "basic",
-                "custom_words": codecs.decode(coded, "rot13").split(),
+                "custom_words": codecs.decode(coded, "rot13").splitlines(),
                 "ignore_words": list(ALLOWED),
+                "enable_context_aware": True,  # else the library tells of the first of two hidden words alone
             }
         )
+        listed = {word.lower() for word in self._filter.words} - set(ALLOWED)
+        self._words = frozenset(word for word in listed if _TOKEN.fullmatch(word))
+        self._phrases: dict[str, list[list[str]]] = {}
+        for phrase in listed - self._words:
+            first, *rest = _TOKEN.findall(phrase) or [""]
+            if rest:  # else it is masked (``a**``), as a text is that has it
+                self._phrases.setdefault(first, []).append(rest)
+        self._lengths = range(2, max(map(len, self._words)) + 1)
 
     def judge(self, text: str, context: Context) -> Iterable[Match]:
+        if not self._may_hold(text):
+            return
         for match in self._filter.check_profanity(text).get("matches") or ():
             start, word = match["index"], match["word"]
             end = _end_of(text, start, word)
-            if not _is_a_name(text, start, start + len(word), context):
-                yield Match("profanity", start, end)
+            found = text[start:end]
+            if any(map(str.isalpha, found)) and not _is_a_name(text, start, start + len(word), context):
+                yield Match("profanity", start, end)  # a number alone (``455 yards``) spells nothing
+
+    def _may_hold(self, text: str) -> bool:
+        """Whether the library can find anything: asking it takes ten times as long as a look at the words."""
+        lowered = text.lower()
+        if _HIDDEN.search(lowered) is not None:
+            return True
+        words = _TOKEN.findall(lowered)
+        if not self._words.isdisjoint(words):
+            return True
+        for position, word in enumerate(words):
+            if _DOUBLED.sub(r"\1", word) in self._words:
+                return True
+            for rest in self._phrases.get(word, ()):
+                if words[position + 1 : position + 1 + len(rest)] == rest:
+                    return True
+        return any(self._holds_a_word(run.group()) for run in _JOINED.finditer(lowered))
+
+    def _holds_a_word(self, run: str) -> bool:
+        """Whether a word of the list is in a run of letters, figures and signs once the signs are gone."""
+        for read in {run, run.translate(_LEET)}:
+            letters = _NOT_LETTERS.sub("", read)
+            for bare in {letters, _DOUBLED.sub(r"\1", letters)}:
+                for start in range(len(bare)):
+                    for length in self._lengths:
+                        if bare[start : start + length] in self._words:
+                            return True
+        return False
 
 
 def _end_of(text: str, start: int, word: str) -> int:
@@ -69,9 +123,28 @@ def _end_of(text: str, start: int, word: str) -> int:
 
 
 def _is_a_name(text: str, start: int, end: int, context: Context) -> bool:
+    """Whether a word is a part of a name of the pool, in whole or written as one, or a surname after a first name."""
     written = text[start:end]
+    if _stands_in_a_whole_name(text, start, end, context):
+        return True
     if not written[:1].isupper() or written.isupper():
         return False
-    if any(written in name.replace(".", " ").split() for name in context.names):
+    if written in context.parts:
         return True
-    return written.lower() in SURNAMES and _FIRST_NAME.search(text, 0, start) is not None
+    if written.lower() in FIRST_NAMES and _SURNAME.match(text, end) is not None:
+        return True
+    return written.lower() in SURNAMES and _FIRST_NAME.search(text, max(0, start - 40), start) is not None
+
+
+def _stands_in_a_whole_name(text: str, start: int, end: int, context: Context) -> bool:
+    """Whether a whole name of the pool stands around a word, in whatever case: ``JAKE BUTT``, ``jake butt``."""
+    word = text[start:end].lower()
+    for name in context.whole:
+        parts = name.split(" ")
+        if len(parts) < 2 or word not in parts:
+            continue
+        whole = re.compile(r"\b" + r"[\W_]{1,3}".join(map(re.escape, parts)) + r"\b", re.I)
+        for found in whole.finditer(text, max(0, start - 60), end + 60):
+            if found.start() <= start and end <= found.end():
+                return True
+    return False

@@ -46,11 +46,29 @@ _PLUGINS = (
 )
 
 _PREFIXES = {
-    "mafl": r"mafl_(?:sk|claim)_[0-9A-Za-z]{8,}",
+    "mafl": r"mafl_(?:sk|claim)_[0-9A-Za-z_-]{8,}",
     "anthropic": r"sk-ant-[\w-]{16,}",
     "openai": r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{24,}",
     "openrouter": r"sk-or-(?:v1-)?[\w-]{16,}",
-    "google": r"AIza[\w-]{30,}|ya29\.[\w-]{20,}",
+    "google": r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}",
+    "aws": r"(?:AKIA|ASIA|AIDA|AROA)[0-9A-Z]{16}|(?i:aws.{0,20}secret.{0,20}[=:]) ?[\"']?[A-Za-z0-9/+]{40}",
+    "slack": r"xox[a-z]-[\w-]{10,}|xapp-\d-[\w-]{10,}",
+    "stripe": r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{10,}|whsec_[0-9A-Za-z]{16,}",
+    "jwt": r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}",
+    "gitlab": r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas)-[\w-]{16,}",
+    "npm": r"npm_[A-Za-z0-9]{30,}",
+    "pypi": r"pypi-[\w-]{32,}",
+    "docker": r"dckr_pat_[\w-]{16,}",
+    "digital-ocean": r"do[opr]_v1_[0-9a-f]{32,}",
+    "shopify": r"shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{24,}",
+    "sendgrid": r"SG\.[\w-]{16,}\.[\w-]{16,}",
+    "tavily": r"tvly-[\w-]{20,}",
+    "langsmith": r"lsv2_[a-z]{2}_[0-9a-f]{20,}",
+    "linear": r"lin_api_[A-Za-z0-9]{20,}",
+    "notion": r"ntn_[A-Za-z0-9]{30,}",
+    "databricks": r"dapi[0-9a-f]{32}",
+    "fireworks": r"fw_[A-Za-z0-9]{20,}",
+    "age": r"(?i:age-secret-key-1)[0-9A-Za-z]{30,}",
     "hugging-face": r"hf_[A-Za-z]{30,}",
     "x-ai": r"xai-[A-Za-z0-9]{40,}",
     "groq": r"gsk_[A-Za-z0-9]{32,}",
@@ -59,22 +77,29 @@ _PREFIXES = {
     "github": r"github_pat_\w{22,}|gh[opsur]_[A-Za-z0-9]{20,}",
     "telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
     "bearer": r"(?i:bearer) [A-Za-z0-9._~+/-]{32,}=*",
-    "private-key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY",
+    "basic-auth": r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{3,64}(?=@)",
+    "assigned": r"(?i:(?:api|access)[_-]?key|client[_-]?secret|(?:auth|api|access)[_-]?token|passw(?:or)?d)"
+    r"[\"']? ?[:=] ?[\"']?(?=[^\s\"']{0,40}\d)(?=[^\s\"']{0,40}[A-Za-z])[^\s\"']{12,}",
+    "private-key": r"-----BEGIN (?:[A-Z]+ ){0,4}PRIVATE KEY|PuTTY-User-Key-File-\d",
 }
 _PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:" + "|".join(f"(?P<{name.replace('-', '_')}>{one})" for name, one in _PREFIXES.items()) + ")"
 )
+_MAY_HOLD = re.compile(r"[\w+/=.~-]{16}|://|-----BEGIN|:AA|(?i:bearer|secret|password|passwd)")
+"""The least that a text has where there is a key in it: most texts have none of it and are soon done."""
 _END_OF_TOKEN = re.compile(r"\s|$")
 
 
 class Secrets(Detector):
     name = "secrets"
-    version = "1"
+    version = "2"
 
     def __init__(self) -> None:
         self._plugins = [plugin() for plugin in _PLUGINS]
 
     def judge(self, text: str, context: Context) -> Iterable[Match]:
+        if _MAY_HOLD.search(text) is None:
+            return
         for found in _PREFIX.finditer(text):
             yield Match(str(found.lastgroup).replace("_", "-"), found.start(), found.end())
         for plugin in self._plugins:

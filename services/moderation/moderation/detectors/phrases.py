@@ -1,0 +1,171 @@
+"""Rules about words that are data: ``rules/<detector>.toml`` says what is found, why, and what must pass.
+
+A rule has a ``pattern``, or ``together``: patterns that all have to be in one sentence. In a pattern a space is what
+may stand between two words (`` ?``: or nothing), a straight apostrophe is either kind, ``{part}`` is a part of the
+file's table ``parts``, and a line's beginning does not count. ``unless`` is looked for in the sentence around a find
+and takes it back. A group called ``name`` is a person's name: two capitalised words, or one that the contest's pool
+has. Rules with ``marks`` are about signs and not words: they read the text in its normal form, where a figure is a
+figure.
+
+A rule is tried only where one of its ``needs`` is in the text, if it has any (``@list``: of the file's table
+``lists``). They are there for speed: everything that the rule finds must have one. Every repetition has an upper bound,
+so that the time is linear in the text; the tests hold that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+from moderation.normal import Form, plain
+from moderation.pipeline import Context, Detector, Match
+
+_BETWEEN = r"[\s,\"“”*~()\u2013\u2014-]"
+_PART = re.compile(r"\{([a-z_]+)\}")
+_NAME = re.compile(r"\(\?P<name>")
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]| \??|'")
+_SENTENCE = re.compile(r"(?:[^.!?;\n]|[.!?;](?!\s|$)){1,400}[.!?;]?")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of a file; ``flags`` and ``passes`` are sentences that it must find something in, and must not."""
+
+    name: str
+    needs: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    together: tuple[re.Pattern[str], ...]
+    unless: re.Pattern[str] | None
+    marks: bool
+    flags: tuple[str, ...]
+    passes: tuple[str, ...]
+
+    def matches(self, text: Text, context: Context) -> Iterable[Match]:
+        """What the rule finds."""
+        if self.needs and not any(word in text.lowered for word in self.needs):
+            return
+        for start, end, found in self._spans(text):
+            if self.unless is not None and self.unless.search(text.sentence_around(start, end)):
+                continue
+            if not any(_names_nobody(one, context) for one in found):
+                yield Match(self.name, start, end)
+
+    def _spans(self, text: Text) -> Iterable[tuple[int, int, list[re.Match[str]]]]:
+        if self.pattern is not None:
+            for one in self.pattern.finditer(text.written):
+                yield *one.span(), [one]
+            return
+        for start, end in text.sentences:
+            found: list[re.Match[str]] = []
+            for pattern in self.together:
+                if (part := pattern.search(text.written, start, end)) is None:
+                    break
+                found.append(part)
+            else:
+                yield min(one.start() for one in found), max(one.end() for one in found), found
+
+
+class Text:
+    """A text with what several rules ask of it."""
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+        self.lowered = written.lower()
+
+    @cached_property
+    def sentences(self) -> list[tuple[int, int]]:
+        """Where sentences begin and end; a longer one than 400 characters is several."""
+        return [one.span() for one in _SENTENCE.finditer(self.written)]
+
+    def sentence_around(self, start: int, end: int) -> str:
+        """The sentences that a span lies in."""
+        inside = [span for span in self.sentences if span[0] < end and start < span[1]]
+        return self.written[inside[0][0] : inside[-1][1]] if inside else self.written[start:end]
+
+
+class Phrases(Detector):
+    """The rules of one file. Raises ``ValueError`` with the rule where the file is not as it should be."""
+
+    def __init__(self, name: str) -> None:
+        file = resources.files("moderation.detectors").joinpath("rules", f"{name}.toml")
+        written = tomllib.loads(file.read_text(encoding="utf-8"))
+        self.name = name
+        self.version = written["version"]
+        rules = [_rule(rule, written, file.name) for rule in written["rules"]]
+        self.rules = tuple(rules)
+        self._of_marks = [rule for rule in rules if rule.marks]
+        self._of_words = [rule for rule in rules if not rule.marks]
+
+    def judge(self, text: str, context: Context) -> Iterable[Match]:
+        if self._of_marks:
+            read = Text(text)
+            for rule in self._of_marks:
+                yield from rule.matches(read, context)
+        if not self._of_words:
+            return
+        form = plain(Form(text, range(len(text) + 1)))
+        read = Text(form.text)
+        for rule in self._of_words:
+            for found in rule.matches(read, context):
+                yield Match(found.rule, *form.written(found.start, found.end))
+
+
+def _rule(written: dict[str, Any], whole: dict[str, Any], file: str) -> Rule:
+    try:
+        return _built(written, whole.get("parts", {}), whole.get("lists", {}))
+    except (KeyError, ValueError, re.error) as error:
+        raise ValueError(f"{file}: rule {written.get('name')!r}: {error!r}") from error
+
+
+def _built(written: dict[str, Any], parts: dict[str, str], lists: dict[str, list[str]]) -> Rule:
+    pattern, unless = (
+        None if written.get(key) is None else _compile(written[key], parts) for key in ("pattern", "unless")
+    )
+    together = tuple(_compile(one, parts) for one in written.get("together", ()))
+    if (pattern is None) == (not together):
+        raise ValueError("give a pattern, or several together")
+    return Rule(
+        written["name"],
+        tuple(
+            word for need in written.get("needs", ()) for word in (lists[need[1:]] if need.startswith("@") else [need])
+        ),
+        pattern,
+        together,
+        unless,
+        written.get("marks", False),
+        tuple(written["flags"]),
+        tuple(written["passes"]),
+    )
+
+
+def _compile(pattern: str, parts: dict[str, str]) -> re.Pattern[str]:
+    whole = "".join(line.lstrip() for line in pattern.splitlines())
+    while (part := _PART.search(whole)) is not None:
+        filled = "".join(line.lstrip() for line in parts[part.group(1)].splitlines())
+        whole = whole.replace(part.group(), f"(?:{filled})")
+    names = itertools.count()
+    whole = _NAME.sub(lambda name: f"(?P<name_{next(names)}>", whole)
+    return re.compile(_TOKEN.sub(_spelled_out, whole), re.I)
+
+
+def _spelled_out(token: re.Match[str]) -> str:
+    """A token of a pattern as ``re`` knows it; escapes stay, and in a class a space is a space."""
+    written = token.group()
+    if written.startswith("["):
+        return written.replace("'", "'\u2019")
+    return {"'": "['\u2019]", " ": _BETWEEN + "{1,3}", " ?": _BETWEEN + "{0,3}"}.get(written, written)
+
+
+def _names_nobody(found: re.Match[str], context: Context) -> bool:
+    """Whether a find's ``name`` is a capitalised word that is nobody's name: ``someone must kill Cover 2``."""
+    for name in filter(None, found.groupdict().values()):
+        words = re.findall(r"[^\W\d_]+", name)
+        if len(words) < 2 and not context.parts.intersection(words):
+            return True
+    return False
