@@ -235,3 +235,32 @@ class OperatorClient(PublicClient):
             "redactions"
         ]
         return listed
+
+    async def rerun(self, **wanted: Any) -> dict[str, Any]:
+        """Judge old texts again by the pipeline as it is now: a rerun that goes on in the background, as it stands.
+
+        ``contests``, ``seasons`` or ``everything``, and ``older``, choose them; ``dry_run`` changes nothing; ``by``
+        says who. Asked for again while it runs, it is the one that is under way.
+        """
+        answer: dict[str, Any] = await self.operate("POST", "/moderation/reruns", body=wanted)
+        return answer
+
+    async def rerun_state(self, rerun: str) -> dict[str, Any]:
+        """A rerun and how far it is."""
+        answer: dict[str, Any] = await self.operate("GET", f"/moderation/reruns/{part(rerun)}")
+        return answer
+
+    async def rerun_changes(
+        self, rerun: str, *, after: int = 0, limit: int = 200, words: bool = False
+    ) -> list[dict[str, Any]]:
+        """What a rerun changed, or a dry run would have, behind a position; ``words`` with each text."""
+        params = {"after": after, "limit": limit, "words": words or None}
+        changes: list[dict[str, Any]] = (
+            await self.operate("GET", f"/moderation/reruns/{part(rerun)}/changes", params=params)
+        )["changes"]
+        return changes
+
+    async def stop_rerun(self, rerun: str, *, by: str = "operator") -> dict[str, Any]:
+        """End a rerun where it stands; what it changed stays changed."""
+        answer: dict[str, Any] = await self.operate("POST", f"/moderation/reruns/{part(rerun)}/stop", body={"by": by})
+        return answer

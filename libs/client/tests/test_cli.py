@@ -56,6 +56,7 @@ COMMANDS = [
     "moderation again",
     "moderation approve",
     "moderation flag",
+    "moderation rerun",
 ]
 
 PLAYERS = """player_id,name,position,team,price,points

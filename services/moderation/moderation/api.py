@@ -9,17 +9,17 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
-from common import problems
+from common import audit, problems
 from common.answers import refusals
 from common.events import RedactionReason, State
 from common.limits import address_of
 from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, RuntimeOf, operator_only
-from moderation import commands, domain
-from moderation.domain import Cause, Judgement, RedactionOrder
-from moderation.store import Store
+from moderation import commands, domain, reruns
+from moderation.domain import Cause, Judgement, RedactionOrder, Rerun, Stage
+from moderation.store import RerunStore, Store
 
 LARGEST_BODY = 32 * 1024
 """Bytes; the longest judgement allowed is a small part of it."""
@@ -118,11 +118,101 @@ class JudgementView(BaseModel):
     judged_at: datetime
 
 
+class FormerView(BaseModel):
+    """A verdict of a stage that another has replaced: of a rerun, or on an agent's former name."""
+
+    pointer: str | None
+    text_hash: str
+    stage: Stage
+    state: State
+    findings: list[FindingView]
+    pipeline: str | None
+    judged_at: datetime | None
+    replaced_at: datetime
+
+
 class CaseView(BaseModel):
-    """Texts of a lineup, or an agent's name, with what people judged of them, oldest first."""
+    """Texts of a lineup, or an agent's name, with what people judged of them and former verdicts, oldest first."""
 
     items: list[ItemView]
     history: list[JudgementView]
+    former: list[FormerView]
+
+
+class DetectorView(BaseModel):
+    """How many texts, names and labels a detector flags now that it did not, and no longer."""
+
+    newly: int
+    no_longer: int
+
+
+class RerunView(BaseModel):
+    """What is judged again and how far that is.
+
+    ``pipeline`` and ``total`` are known once it has begun. ``counts`` are texts, names and labels by what became of
+    them: two states as in ``cleared_to_flagged``; ``reasons``, flagged as before by other detectors; ``by_hand``, the
+    pipeline says something else and a person's word holds; ``failed``, the pipeline could not tell and the old verdict
+    stays; ``unchanged``. ``detectors`` are by name.
+    """
+
+    rerun: UUID
+    contests: list[str]
+    seasons: list[int]
+    everything: bool
+    older: bool
+    dry_run: bool
+    by: str
+    state: Literal["running", "done", "stopped"]
+    why: str | None
+    pipeline: str | None
+    total: int | None
+    done: int
+    counts: dict[str, int]
+    detectors: dict[str, DetectorView]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class RerunList(BaseModel):
+    """Reruns, the newest first."""
+
+    reruns: list[RerunView]
+
+
+class ChangeView(BaseModel):
+    """What a rerun changed, or a dry run would have: of a text, a name or a label.
+
+    ``text`` is there on request alone; ``position`` is where it stands in the list.
+    """
+
+    position: int
+    kind: Literal["text", "name", "model"]
+    contest: str | None
+    lineup_id: UUID | None
+    revision: int | None
+    pointer: str | None
+    agent_id: UUID | None
+    model: str | None
+    was: State
+    state: State
+    newly: list[str]
+    no_longer: list[str]
+    findings: list[FindingView]
+    text: str | None
+
+
+class ChangeList(BaseModel):
+    """Changes in texts of final revisions of locked contests, in names and labels; others are only counted."""
+
+    changes: list[ChangeView]
+
+
+class Stop(BaseModel):
+    """Who stops a rerun."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = audit.OPERATOR
 
 
 class CopiesView(BaseModel):
@@ -213,14 +303,16 @@ async def queue(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_0
 async def lineup(lineup_id: UUID, connection: Connection) -> CaseView:
     """All texts of a lineup's final revision, cleared ones too, once its contest is locked."""
     store = Store(connection)
-    return _case(await store.lineup(lineup_id), await store.history(lineup_id=lineup_id))
+    history, former = await store.history(lineup_id=lineup_id), await store.former(lineup_id=lineup_id)
+    return _case(await store.lineup(lineup_id), history, former)
 
 
 @operator.get("/agents/{agent_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))
 async def agent(agent_id: UUID, connection: Connection) -> CaseView:
     """An agent's name and its verdict."""
     store = Store(connection)
-    return _case(await store.agent_name(agent_id), await store.history(agent_id=agent_id))
+    history, former = await store.history(agent_id=agent_id), await store.former(agent_id=agent_id)
+    return _case(await store.agent_name(agent_id), history, former)
 
 
 @operator.post(
@@ -245,6 +337,7 @@ async def judge(
     return CaseView(
         items=[item for item in case.items if item.pointer == wanted.pointer],
         history=[judgement for judgement in case.history if judgement.pointer == wanted.pointer],
+        former=[verdict for verdict in case.former if verdict.pointer == wanted.pointer],
     )
 
 
@@ -296,7 +389,80 @@ def _redactions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _case(items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]]) -> CaseView:
+def _case(
+    items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]], former: Sequence[Mapping[str, Any]]
+) -> CaseView:
     if not items:
         raise problems.NotFound("There is no such agent, or no such lineup of a locked contest.")
-    return CaseView.model_validate({"items": items, "history": history})
+    return CaseView.model_validate({"items": items, "history": history, "former": former})
+
+
+@operator.post(
+    "/reruns",
+    openapi_extra=json_body(Rerun),
+    responses=refusals(problems.NotFound, TooLarge, problems.InvalidRequest),
+)
+async def rerun(
+    request: Request, wanted: Annotated[Rerun, parsed(Rerun, LARGEST_BODY)], connection: Connection
+) -> RerunView:
+    """Judge old texts again by the pipeline as it is now, or find out what that would change.
+
+    It goes on in the background, after all that waits to be judged for the first time. Asked for again while it runs,
+    the answer is the run that is under way.
+    """
+    store = RerunStore(connection)
+    started = await reruns.start(store, wanted, via=f"api from {address_of(request.scope)}")
+    return await _rerun(store, started)
+
+
+@operator.get("/reruns", responses=refusals(problems.InvalidRequest))
+async def rerun_list(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_000)] = 20) -> RerunList:
+    """Reruns, the newest first."""
+    return RerunList(reruns=[_rerun_view(row) for row in await RerunStore(connection).runs(limit)])
+
+
+@operator.get("/reruns/{rerun_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))
+async def one_rerun(rerun_id: UUID, connection: Connection) -> RerunView:
+    """A rerun and how far it is."""
+    return await _rerun(RerunStore(connection), rerun_id)
+
+
+@operator.get("/reruns/{rerun_id}/changes", responses=refusals(problems.NotFound, problems.InvalidRequest))
+async def rerun_changes(
+    rerun_id: UUID,
+    connection: Connection,
+    after: Annotated[int, Query(ge=0, le=2**62, description="only changes behind this position")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
+    words: Annotated[bool, Query(description="with the words of each text")] = False,
+) -> ChangeList:
+    """What a rerun changed so far, or a dry run would have."""
+    store = RerunStore(connection)
+    await _rerun(store, rerun_id)
+    rows = await store.changes(rerun_id, after, limit, words=words)
+    return ChangeList(changes=[ChangeView.model_validate(row) for row in rows])
+
+
+@operator.post(
+    "/reruns/{rerun_id}/stop",
+    openapi_extra=json_body(Stop),
+    responses=refusals(problems.NotFound, TooLarge, problems.InvalidRequest),
+)
+async def stop_rerun(
+    rerun_id: UUID, request: Request, given: Annotated[Stop, parsed(Stop, LARGEST_BODY)], connection: Connection
+) -> RerunView:
+    """End a rerun where it stands; what it changed stays changed."""
+    store = RerunStore(connection)
+    await reruns.stop(store, rerun_id, by=given.by, via=f"api from {address_of(request.scope)}")
+    return await _rerun(store, rerun_id)
+
+
+async def _rerun(store: RerunStore, rerun_id: UUID) -> RerunView:
+    found = await store.run(rerun_id)
+    if found is None:
+        raise problems.NotFound("There is no such rerun.")
+    return _rerun_view(found)
+
+
+def _rerun_view(row: Mapping[str, Any]) -> RerunView:
+    detectors = {name: {"newly": newly, "no_longer": gone} for name, (newly, gone) in row["detectors"].items()}
+    return RerunView.model_validate({**row["wanted"], **row, "detectors": detectors})

@@ -69,23 +69,30 @@ async def take_verdicts(
     *,
     again: bool = False,
     asks_external: bool | None = None,
+    before: datetime | None = None,
+    dry_run: bool = False,
 ) -> Sequence[Taken]:
     """Keep what a stage, at a version, said of texts: the one way in which a verdict of a stage is written.
 
     Whatever happened since the texts were read counts: they are held here, and ``Standing.judged`` says what becomes
-    of each, for which ``again`` and ``asks_external`` are meant. Returns those that changed. Whoever calls wakes
-    "publish" after the commit.
+    of each, for which ``again`` and ``asks_external`` are meant. What the pipeline judged at ``before`` or later is
+    left as it is, and so is a verdict that says nothing else in the same version. Returns those that changed, or with
+    ``dry_run`` those that would, and then writes nothing. Whoever calls wakes "publish" after the commit.
     """
     held = await store.hold(verdicts)
-    taken: list[Taken] = []
     news: list[tuple[Held, Standing]] = []
     for place, text in held.items():
-        after = text.standing.judged(stage, verdicts[place], again=again, asks_external=asks_external)
+        verdict = verdicts[place]
+        if before is not None and text.pipeline_at is not None and text.pipeline_at >= before:
+            continue
+        if again and text.standing.of(stage) == verdict and text.version_of(stage) == version:
+            continue
+        after = text.standing.judged(stage, verdict, again=again, asks_external=asks_external)
         if after != text.standing:
             news.append((text, after))
-            taken.append(Taken(place, text.standing, after))
-    await store.keep_verdicts(stage, version, news)
-    return taken
+    if not dry_run:
+        await store.keep_verdicts(stage, version, news)
+    return [Taken(text.place, text.standing, after) for text, after in news]
 
 
 async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:

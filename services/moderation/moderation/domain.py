@@ -243,6 +243,82 @@ class RedactionOrder(BaseModel):
     dry_run: bool = False
 
 
+class Rerun(BaseModel):
+    """What is judged again by the pipeline as it is now; a ``dry_run`` finds out what that would change.
+
+    ``contests`` and ``seasons`` choose texts of theirs, ``everything`` all texts, agents' names and models' labels;
+    ``older`` of these only what another version of the pipeline judged, alone of everything. ``by`` says who asks.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    contests: Annotated[tuple[Annotated[str, Field(pattern=r"^\d{4}-W\d{2}$")], ...], Field(max_length=1_000)] = ()
+    seasons: Annotated[tuple[Annotated[int, Field(ge=1900, le=9999)], ...], Field(max_length=100)] = ()
+    everything: bool = False
+    older: bool = False
+    dry_run: bool = False
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
+
+    @model_validator(mode="after")
+    def _about_something(self) -> Rerun:
+        some = bool(self.contests or self.seasons)
+        if some and self.everything:
+            raise ValueError("give contests and seasons, or everything, not both")
+        if not some and not self.everything and not self.older:
+            raise ValueError("say what to judge again: contests, seasons, everything, or what is older")
+        return self
+
+    @property
+    def whole(self) -> bool:
+        """Whether agents' names and models' labels are judged again too."""
+        return not self.contests and not self.seasons
+
+    @property
+    def chosen(self) -> str:
+        """What is chosen, the same for the same choice: whoever asks for it again asks for the same run."""
+        parts = [*sorted(set(self.contests)), *map(str, sorted(set(self.seasons)))] or ["everything"]
+        return " ".join(parts + ["older"] * self.older + ["dry-run"] * self.dry_run)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What judging a text again changes: from ``was`` to ``state``, and which detectors flag it now or no longer.
+
+    ``kept`` where the pipeline says something else and a person's word holds.
+    """
+
+    was: State
+    state: State
+    newly: tuple[str, ...]
+    no_longer: tuple[str, ...]
+    kept: bool
+
+    @property
+    def kind(self) -> str:
+        """``unchanged``, ``by_hand``, ``reasons``, or the two states as in ``cleared_to_flagged``."""
+        if self.was is not self.state:
+            return f"{self.was.value}_to_{self.state.value}"
+        if self.kept:
+            return "by_hand"
+        return "reasons" if self.newly or self.no_longer else "unchanged"
+
+
+def difference(before: Standing, after: Standing) -> Difference:
+    """What is different after the local stage judged a text again."""
+    had, has = (
+        frozenset(finding.detector for finding in standing.local.findings) if standing.local else frozenset()
+        for standing in (before, after)
+    )
+    said = [standing.local.state if standing.local else None for standing in (before, after)]
+    return Difference(
+        before.state or State.UNCHECKED,
+        after.state or State.UNCHECKED,
+        tuple(sorted(has - had)),
+        tuple(sorted(had - has)),
+        kept=before.hand is not None and (said[0] is not said[1] or had != has),
+    )
+
+
 @dataclass(frozen=True)
 class Said:
     """What the world has been told of a lineup last; the digests tell whether there is anything new to say."""

@@ -24,7 +24,7 @@ from common.logs import logger
 from common.metrics import Metrics
 from common.outbox import emit_all
 from common.service import Runtime
-from moderation import commands
+from moderation import commands, reruns
 from moderation.domain import Cause, Stage, reasons
 from moderation.settings import ExternalSettings, JudgingSettings
 from moderation.store import Aside, Store, WaitingModel, WaitingName, WaitingText
@@ -120,6 +120,8 @@ class Judging:
             verdict = outcome.verdict
             if again and verdict.state is State.UNCHECKED:
                 continue
+            if again:
+                await store.former_name(agent.agent_id)
             await store.judged_name(agent, verdict, outcome.pipeline)
             event = ev.AgentNameJudged(
                 agent_id=agent.agent_id,
@@ -141,6 +143,8 @@ class Judging:
         news = [(one, outcome) for one, outcome in outcomes if not (again and outcome.verdict.state is State.UNCHECKED)]
         for pipeline in sorted({outcome.pipeline for _, outcome in news}):
             verdicts = {one.model: outcome.verdict for one, outcome in news if outcome.pipeline == pipeline}
+            if again:
+                await store.former_models(verdicts)
             await store.judged_models(verdicts, pipeline)
         told: list[tuple[ev.Event, int]] = [
             (ev.ModelJudged(model=one.model, state=outcome.verdict.state), one.told_version + 1)
@@ -200,6 +204,7 @@ async def judge(runtime: Runtime) -> None:
                 loops.create_task(_what_waits(runtime, judging.names, "name"))
                 loops.create_task(_what_waits(runtime, judging.models, "model"))
                 loops.create_task(_again(runtime, judging))
+                loops.create_task(reruns.go_on(runtime, workers))
         except BaseExceptionGroup as group:
             # Whoever starts this task again looks at what was raised.
             raise group.exceptions[0] from None

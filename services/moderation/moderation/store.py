@@ -9,7 +9,7 @@ Nobody locks ``reviews``: which request a verdict answers stands beside the verd
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -55,7 +55,7 @@ from common import redaction
 from common.events import State
 from moderation import domain
 from moderation.breaker import Breaker, Cause
-from moderation.domain import Finding, Lineup, Said, Stage, Standing, Trouble, Verdict
+from moderation.domain import Difference, Finding, Lineup, Rerun, Said, Stage, Standing, Trouble, Verdict
 
 METADATA = MetaData()
 
@@ -286,6 +286,54 @@ EXTERNAL_SPENT = Table(
 )
 """What was spent on the external model in a ``minute`` and in a ``day`` of UTC, whichever model it was."""
 
+RERUNS = Table(
+    "reruns",
+    METADATA,
+    Column("rerun", Uuid, primary_key=True),
+    Column("chosen", Text, nullable=False),
+    Column("wanted", JSONB, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("why", Text),
+    Column("pipeline", Text),
+    Column("phase", Text, nullable=False),
+    Column("after", JSONB(none_as_null=True)),
+    Column("total", Integer),
+    Column("done", Integer, nullable=False),
+    Column("counts", JSONB, nullable=False),
+    Column("detectors", JSONB, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("touched_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("finished_at", DateTime(timezone=True)),
+    Index("reruns_unfinished", "chosen", unique=True, postgresql_where=text("state = 'running'")),
+)
+"""What was or is judged again: ``wanted`` is the ``domain.Rerun``, one at a time of the same choice.
+
+``pipeline`` is the version by which it is judged, null until a copy has begun. ``phase`` is what it is at (texts,
+names, models) and ``after`` the last one done there, so that whoever goes on begins behind it. ``counts`` are by
+``Difference.kind``, ``detectors`` by name, each ``[newly, no longer]``.
+"""
+
+CHANGES = Table(
+    "rerun_changes",
+    METADATA,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("rerun", Uuid, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("contest", Text),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
+    Column("pointer", Text),
+    Column("agent_id", Uuid),
+    Column("model", Text),
+    Column("was", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("newly", JSONB, nullable=False),
+    Column("no_longer", JSONB, nullable=False),
+    Column("findings", JSONB, nullable=False),
+    Index("rerun_changes_of", "rerun", "position"),
+)
+"""What a rerun changed, or would have: of a text, an agent's name or a model's label, by ``kind``. It holds no word."""
+
 
 REDACTIONS = Table(
     "redactions",
@@ -324,12 +372,22 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Held:
-    """A text with its standing, held by the transaction that read it; ``pipeline`` is the local verdict's version."""
+    """A text with its standing, held by the transaction that read it.
+
+    ``pipeline`` and ``external`` are the versions of what the stages' verdicts came from, ``pipeline_at`` is when the
+    local one came.
+    """
 
     place: Place
     text_hash: str
     standing: Standing
     pipeline: str | None
+    external: str | None
+    pipeline_at: datetime | None
+
+    def version_of(self, stage: Stage) -> str | None:
+        """The version of what a stage's verdict came from."""
+        return self.pipeline if stage is Stage.LOCAL else self.external
 
 
 SET_ASIDE = Table(
@@ -480,9 +538,11 @@ _STANDING = (
     TEXTS.c.pipeline_state,
     TEXTS.c.findings,
     TEXTS.c.pipeline,
+    TEXTS.c.pipeline_at,
     TEXTS.c.asks_external,
     TEXTS.c.external_state,
     TEXTS.c.external_findings,
+    TEXTS.c.external_version,
     TEXTS.c.hand,
     TEXTS.c.hand_version,
     TEXTS.c.version,
@@ -662,7 +722,9 @@ class Store:
         held = {}
         for row in await self.connection.execute(query):
             place = Place(row.lineup_id, row.revision, row.pointer)
-            held[place] = Held(place, row.text_hash, _standing(row), row.pipeline)
+            held[place] = Held(
+                place, row.text_hash, _standing(row), row.pipeline, row.external_version, row.pipeline_at
+            )
         return held
 
     async def keep_verdicts(self, stage: Stage, version: str, news: Sequence[tuple[Held, Standing]]) -> None:
@@ -980,6 +1042,19 @@ class Store:
             )
         )
 
+    async def former_name(self, agent_id: UUID) -> None:
+        """Put aside the pipeline's verdict on an agent's name that is about to be replaced."""
+        await self._former_names(AGENTS.c.agent_id == agent_id)
+
+    async def former_models(self, models: Iterable[str]) -> None:
+        """Put aside the verdicts on labels that are about to be replaced."""
+        columns = ["model", "text_hash", "stage", "state", "findings", "pipeline", "judged_at"]
+        of = MODELS.c
+        local = literal(Stage.LOCAL.value)
+        old = select(of.model, _hash_of(of.model), local, of.state, of.findings, of.pipeline, of.judged_at)
+        judged = old.where(of.model.in_(list(models)), of.state.is_not(None)).order_by(of.model)
+        await self.connection.execute(insert(FORMER).from_select(columns, judged))
+
     async def _former_names(self, which: ColumnElement[bool]) -> None:
         """Put aside the pipeline's verdicts on agents' names that are about to be replaced."""
         held = select(AGENTS.c.agent_id).where(which, AGENTS.c.pipeline_state.is_not(None)).with_for_update()
@@ -1063,6 +1138,8 @@ class Store:
         await self.connection.execute(judged.values(text_hash="", note=REDACTED_NOTE))
         former = update(FORMER).where(_of_place(FORMER, place))
         await self.connection.execute(former.values(text_hash="", findings=[]))
+        changed = update(CHANGES).where(_of_place(CHANGES, place))
+        await self.connection.execute(changed.values(findings=[]))
         await self.connection.execute(update(REVIEWS).where(_of_review(place)).values(sentence=None))
         await self.no_longer_set_aside([Aside("text", *place)])
         await redaction.strip_outbox(self.connection, ev.ReasoningReleased, place.lineup_id, place.revision, [place[2]])
@@ -1187,6 +1264,18 @@ class Store:
 
     # --- for operators ---
 
+    async def any_waiting(self) -> bool:
+        """Whether a text, a name or a label waits for the pipeline and could be judged now."""
+        text = (
+            select(TEXTS.c.lineup_id)
+            .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+            .where(TEXTS.c.pipeline_state.is_(None), CONTESTS.c.names.is_not(None), CONTESTS.c.cancelled_at.is_(None))
+        )
+        waiting = or_(
+            text.exists(), exists().where(AGENTS.c.pipeline_state.is_(None)), exists().where(MODELS.c.state.is_(None))
+        )
+        return bool((await self.connection.execute(select(waiting))).scalar_one())
+
     async def backlog(self) -> Backlog:
         """What waits to be judged."""
         age = func.extract("epoch", func.clock_timestamp() - func.min(TEXTS.c.received_at))
@@ -1232,8 +1321,359 @@ class Store:
         query = select(JUDGEMENTS).where(of_name if lineup_id is None else JUDGEMENTS.c.lineup_id == lineup_id)
         return await self._rows(query.order_by(JUDGEMENTS.c.position))
 
+    async def former(
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Verdicts that another replaced, oldest first: on a lineup's final revision, or on an agent's names."""
+        of_final = and_(FINALS.c.lineup_id == FORMER.c.lineup_id, FINALS.c.revision == FORMER.c.revision)
+        about = (
+            FORMER.c.agent_id == agent_id
+            if lineup_id is None
+            else and_(FORMER.c.lineup_id == lineup_id, exists().where(of_final))
+        )
+        return await self._rows(select(FORMER).where(about).order_by(FORMER.c.position))
+
     async def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [dict(row) for row in (await self.connection.execute(query)).mappings()]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A rerun as it stands, held by the transaction that read it; the members are those of ``RERUNS``."""
+
+    rerun: UUID
+    wanted: Rerun
+    pipeline: str | None
+    phase: str
+    after: Sequence[Any] | None
+    done: int
+    counts: Mapping[str, int]
+    detectors: Mapping[str, Sequence[int]]
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Old:
+    """What is to be judged again: a text at its place, or an agent's name (``agent_id``), or a model's label."""
+
+    text: str
+    contest: str | None = None
+    place: Place | None = None
+    agent_id: UUID | None = None
+    model: str | None = None
+
+    @property
+    def key(self) -> Sequence[Any]:
+        """Where it stands among its kind, as JSON."""
+        if self.place is not None:
+            return [str(self.place.lineup_id), self.place.revision, self.place.pointer]
+        return [str(self.agent_id) if self.agent_id else self.model]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a rerun changed about something."""
+
+    old: Old
+    difference: Difference
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class HeldName:
+    """An agent's name or a model's label with what was said of it, by which version and when, held."""
+
+    text: str
+    standing: Standing
+    pipeline: str | None
+    pipeline_at: datetime | None
+    told_version: int
+    reviewed: int = 0
+
+
+class RerunStore:
+    """All reads and writes about reruns, on one connection and so in one transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+
+    async def unknown(self, wanted: Rerun) -> Sequence[str]:
+        """The contests and seasons among those wanted that moderation has never heard of."""
+        known = set((await self.connection.scalars(select(CONTESTS.c.contest))).all())
+        seasons = {contest[:4] for contest in known}
+        return [*(one for one in wanted.contests if one not in known)] + [
+            str(one) for one in wanted.seasons if str(one) not in seasons
+        ]
+
+    async def any_running(self) -> bool:
+        """Whether a rerun has still something to do."""
+        query = select(exists().where(RERUNS.c.state == "running"))
+        return bool((await self.connection.execute(query)).scalar_one())
+
+    async def start(self, rerun: UUID, wanted: Rerun) -> tuple[UUID, bool] | None:
+        """Begin a rerun, or find the one of the same choice that runs already; whether it is new.
+
+        ``None`` where that one ended between the two.
+        """
+        statement = insert(RERUNS).values(
+            rerun=rerun,
+            chosen=wanted.chosen,
+            wanted=wanted.model_dump(mode="json"),
+            state="running",
+            phase="texts",
+            done=0,
+            counts={},
+            detectors={},
+        )
+        new = statement.on_conflict_do_nothing().returning(RERUNS.c.rerun)
+        running = select(RERUNS.c.rerun).where(RERUNS.c.chosen == wanted.chosen, RERUNS.c.state == "running")
+        if (await self.connection.execute(new)).scalar_one_or_none() is not None:
+            return rerun, True
+        found = (await self.connection.execute(running)).scalar_one_or_none()
+        return None if found is None else (found, False)
+
+    async def stop(self, rerun: UUID, why: str) -> None:
+        """End a rerun that runs, where it stands."""
+        running = update(RERUNS).where(RERUNS.c.rerun == rerun, RERUNS.c.state == "running")
+        await self.connection.execute(running.values(state="stopped", why=why, finished_at=func.clock_timestamp()))
+
+    async def run(self, rerun: UUID) -> Mapping[str, Any] | None:
+        """A rerun as it stands."""
+        found = (await self.connection.execute(select(RERUNS).where(RERUNS.c.rerun == rerun))).mappings().one_or_none()
+        return None if found is None else dict(found)
+
+    async def runs(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Reruns, the newest first."""
+        query = select(RERUNS).order_by(RERUNS.c.created_at.desc(), RERUNS.c.rerun).limit(limit)
+        return [dict(row) for row in (await self.connection.execute(query)).mappings()]
+
+    async def changes(self, rerun: UUID, after: int, limit: int, *, words: bool) -> Sequence[Mapping[str, Any]]:
+        """What a rerun changed and an operator may see: of final revisions of locked contests (C8), names, labels."""
+        final = exists().where(
+            FINALS.c.lineup_id == CHANGES.c.lineup_id,
+            FINALS.c.revision == CHANGES.c.revision,
+            CONTESTS.c.contest == FINALS.c.contest,
+            CONTESTS.c.locked_at.is_not(None),
+            CONTESTS.c.cancelled_at.is_(None),
+        )
+        of_text = and_(
+            TEXTS.c.lineup_id == CHANGES.c.lineup_id,
+            TEXTS.c.revision == CHANGES.c.revision,
+            TEXTS.c.pointer == CHANGES.c.pointer,
+        )
+        told = func.coalesce(TEXTS.c.text, AGENTS.c.name, CHANGES.c.model) if words else null()
+        query = (
+            select(CHANGES, told.label("text"))
+            .outerjoin(TEXTS, of_text)
+            .outerjoin(AGENTS, AGENTS.c.agent_id == CHANGES.c.agent_id)
+            .where(CHANGES.c.rerun == rerun, CHANGES.c.position > after, or_(CHANGES.c.kind != "text", final))
+            .order_by(CHANGES.c.position)
+            .limit(limit)
+        )
+        return [dict(row) for row in (await self.connection.execute(query)).mappings()]
+
+    # --- going on ---
+
+    async def next(self, version: str) -> Run | None:
+        """The oldest rerun that is to go on by this version of the pipeline, held; no other copy gets it."""
+        query = (
+            select(RERUNS)
+            .where(RERUNS.c.state == "running", or_(RERUNS.c.pipeline.is_(None), RERUNS.c.pipeline == version))
+            .order_by(RERUNS.c.created_at)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        row = (await self.connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        return Run(
+            row.rerun,
+            Rerun.model_validate(row.wanted),
+            row.pipeline,
+            row.phase,
+            row.after,
+            row.done,
+            row.counts,
+            row.detectors,
+            row.created_at,
+        )
+
+    async def give_up(self, version: str, seconds: float, why: str) -> int:
+        """End reruns by another version that no copy has gone on with for so long; how many."""
+        left = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+        others = update(RERUNS).where(
+            RERUNS.c.state == "running", RERUNS.c.pipeline != version, RERUNS.c.touched_at < left
+        )
+        ended = await self.connection.execute(
+            others.values(state="stopped", why=why, finished_at=func.clock_timestamp())
+        )
+        return int(ended.rowcount)
+
+    async def begun(self, run: Run, version: str) -> Run:
+        """Let a held rerun be by this version from now on, and count what there is to do."""
+        total = 0
+        for phase in ("texts", "names", "models") if run.wanted.whole else ("texts",):
+            counted = select(func.count()).select_from(self._old(replace(run, phase=phase), version).subquery())
+            total += int((await self.connection.execute(counted)).scalar_one())
+        values = {"pipeline": version, "total": total}
+        await self.connection.execute(update(RERUNS).where(RERUNS.c.rerun == run.rerun).values(values))
+        return replace(run, pipeline=version)
+
+    async def old(self, run: Run, version: str, limit: int) -> Sequence[Old]:
+        """What comes next in a rerun, in the order of the keys of its phase."""
+        rows = (await self.connection.execute(self._old(run, version).limit(limit))).all()
+        if run.phase == "texts":
+            return [Old(row.text, row.contest, Place(row.lineup_id, row.revision, row.pointer)) for row in rows]
+        if run.phase == "names":
+            return [Old(row.name, agent_id=row.agent_id) for row in rows]
+        return [Old(row.model, model=row.model) for row in rows]
+
+    def _old(self, run: Run, version: str) -> Select[Any]:
+        """What is judged again and was not judged since the rerun began: by key, after the last one that is done."""
+        older = run.wanted.older
+        if run.phase == "texts":
+            off = exists().where(CONTESTS.c.contest == TEXTS.c.contest, CONTESTS.c.cancelled_at.is_not(None))
+            of_season = [TEXTS.c.contest.startswith(f"{season}-", autoescape=True) for season in run.wanted.seasons]
+            chosen = [TEXTS.c.contest.in_(run.wanted.contests), *of_season]
+            query: Select[Any] = (
+                select(*_KEY, TEXTS.c.contest, TEXTS.c.text)
+                .where(
+                    TEXTS.c.pipeline_state.is_not(None),
+                    TEXTS.c.pipeline_at < run.created_at,
+                    TEXTS.c.redacted_at.is_(None),
+                    ~off,
+                    *([] if run.wanted.whole else [or_(*chosen)]),
+                    *([TEXTS.c.pipeline != version] if older else []),
+                )
+                .order_by(*_KEY)
+            )
+            if run.after is None:
+                return query
+            lineup_id, revision, pointer = run.after
+            return query.where(tuple_(*_KEY) > tuple_(UUID(lineup_id), revision, pointer))
+        if run.phase == "names":
+            names: Select[Any] = (
+                select(AGENTS.c.agent_id, AGENTS.c.name)
+                .where(
+                    AGENTS.c.pipeline_state.is_not(None),
+                    or_(AGENTS.c.pipeline_at.is_(None), AGENTS.c.pipeline_at < run.created_at),
+                    *([AGENTS.c.pipeline != version] if older else []),
+                )
+                .order_by(AGENTS.c.agent_id)
+            )
+            return names if run.after is None else names.where(AGENTS.c.agent_id > UUID(run.after[0]))
+        labels: Select[Any] = (
+            select(MODELS.c.model)
+            .where(
+                MODELS.c.state.is_not(None),
+                MODELS.c.judged_at < run.created_at,
+                *([MODELS.c.pipeline != version] if older else []),
+            )
+            .order_by(MODELS.c.model)
+        )
+        return labels if run.after is None else labels.where(MODELS.c.model > run.after[0])
+
+    async def went_on(self, run: Run, *, finished: bool) -> None:
+        """Keep how far a held rerun has come."""
+        values = {
+            "phase": run.phase,
+            "after": run.after,
+            "done": run.done,
+            "counts": dict(run.counts),
+            "detectors": {name: list(counts) for name, counts in run.detectors.items()},
+            "touched_at": func.clock_timestamp(),
+        }
+        if finished:
+            values |= {"state": "done", "finished_at": func.clock_timestamp()}
+        await self.connection.execute(update(RERUNS).where(RERUNS.c.rerun == run.rerun).values(values))
+
+    async def keep_changes(self, rerun: UUID, changed: Sequence[Changed]) -> None:
+        """Keep what a rerun changed, or would have."""
+        rows = [
+            {
+                "rerun": rerun,
+                "kind": "text" if one.old.place else "name" if one.old.agent_id else "model",
+                "contest": one.old.contest,
+                "lineup_id": one.old.place.lineup_id if one.old.place else None,
+                "revision": one.old.place.revision if one.old.place else None,
+                "pointer": one.old.place.pointer if one.old.place else None,
+                "agent_id": one.old.agent_id,
+                "model": one.old.model,
+                "was": one.difference.was.value,
+                "state": one.difference.state.value,
+                "newly": list(one.difference.newly),
+                "no_longer": list(one.difference.no_longer),
+                "findings": [asdict(finding) for finding in one.findings],
+            }
+            for one in changed
+        ]
+        if rows:
+            await self.connection.execute(insert(CHANGES), rows)
+
+    # --- names and labels ---
+
+    async def held_names(self, agents: Sequence[UUID]) -> Mapping[UUID, HeldName]:
+        """Agents' names with what was said of them, held in the order of their ids."""
+        query = select(AGENTS).where(AGENTS.c.agent_id.in_(agents)).order_by(AGENTS.c.agent_id).with_for_update()
+        return {
+            row.agent_id: HeldName(
+                row.name,
+                Standing(
+                    local=_verdict(row.pipeline_state, row.findings),
+                    hand=State(row.state) if row.judged_by is not None and row.state is not None else None,
+                ),
+                row.pipeline,
+                row.pipeline_at,
+                row.told_version,
+                row.reviewed,
+            )
+            for row in await self.connection.execute(query)
+        }
+
+    async def held_models(self, models: Sequence[str]) -> Mapping[str, HeldName]:
+        """Models' labels with what was said of them, held in their order."""
+        query = select(MODELS).where(MODELS.c.model.in_(models)).order_by(MODELS.c.model).with_for_update()
+        return {
+            row.model: HeldName(
+                row.model,
+                Standing(local=_verdict(row.state, row.findings)),
+                row.pipeline,
+                row.judged_at,
+                row.told_version,
+            )
+            for row in await self.connection.execute(query)
+        }
+
+    async def keep_name(self, agent_id: UUID, state: State, verdict: Verdict, pipeline: str, told_version: int) -> None:
+        """Keep the pipeline's new verdict on a held name, whose state is this, and put the old one aside."""
+        await Store(self.connection).former_name(agent_id)
+        await self.connection.execute(
+            update(AGENTS)
+            .where(AGENTS.c.agent_id == agent_id)
+            .values(
+                state=state.value,
+                pipeline_state=verdict.state.value,
+                findings=[asdict(finding) for finding in verdict.findings],
+                pipeline=pipeline,
+                pipeline_at=func.clock_timestamp(),
+                told_version=told_version,
+            )
+        )
+
+    async def keep_model(self, model: str, verdict: Verdict, pipeline: str, told_version: int) -> None:
+        """Keep the new verdict on a held label, and put the old one aside."""
+        await Store(self.connection).former_models([model])
+        await self.connection.execute(
+            update(MODELS)
+            .where(MODELS.c.model == model)
+            .values(
+                state=verdict.state.value,
+                findings=[asdict(finding) for finding in verdict.findings],
+                pipeline=pipeline,
+                judged_at=func.clock_timestamp(),
+                told_version=told_version,
+            )
+        )
 
 
 def _texts() -> Select[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json as jsons
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mafl.cli.operator import DEFAULT_STATE, State, operate
-from mafl.cli.output import CommandError, Json, emit, err, examples
+from mafl.cli.output import CommandError, Json, emit, err, examples, say_wrong
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -256,6 +257,123 @@ def _show_redactions(console: Console, found: list[dict[str, Any]]) -> None:
             markup=False,
             soft_wrap=True,
         )
+
+
+@group.command(
+    "rerun",
+    epilog=examples(
+        "mafl moderation rerun --older --dry-run",
+        "mafl moderation rerun --season 2026 --older",
+        "mafl moderation rerun --contest 2026-W04 --contest 2026-W05 --dry-run --words",
+        "mafl moderation rerun --stop 0199…",
+    ),
+)
+def rerun(
+    contest: Annotated[
+        list[str] | None, typer.Option("--contest", help="Texts of this contest; again for more.")
+    ] = None,
+    season: Annotated[list[int] | None, typer.Option("--season", help="Texts of this season; again for more.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All texts, agents' names and models' labels.")] = False,
+    older: Annotated[
+        bool, typer.Option("--older", help="Only what another version of the pipeline judged; alone: of everything.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    words: Annotated[bool, typer.Option("--words", help="Print the words of what changes too.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="List at most so many changes.")] = 100,
+    wait: Annotated[bool, typer.Option(help="Follow it to its end; else it goes on by itself.")] = True,
+    stop: Annotated[str | None, typer.Option("--stop", help="End this rerun where it stands.")] = None,
+    by: By = "operator",
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Judge old texts again by the pipeline as it is now. What a person judged stays.
+
+    It goes on in the service, after all that waits to be judged for the first time, whether or not this command waits.
+    Run the same command again to follow it, or to go on after anything was stopped or killed.
+    """
+    chosen = {"contests": contest or [], "seasons": season or [], "everything": everything, "older": older}
+    if stop is not None and (any(chosen.values()) or dry_run):
+        raise CommandError("invalid-request", "Say one thing", "give --stop alone, or say what to judge again")
+    if stop is None and not any(chosen.values()):
+        raise CommandError("invalid-request", "Say what to judge again", "give --contest, --season, --all or --older")
+    if everything and (contest or season):
+        raise CommandError("invalid-request", "Say what to judge again", "give --all, or --contest and --season")
+
+    async def work(client: OperatorClient) -> dict[str, Any]:
+        if stop is not None:
+            run = await client.stop_rerun(stop, by=by)
+        else:
+            run = await client.rerun(**chosen, dry_run=dry_run, by=by)
+            if wait:
+                run = await _follow(client, run)
+        changes: list[dict[str, Any]] = []
+        while len(changes) < limit:
+            after = changes[-1]["position"] if changes else 0
+            most = min(limit - len(changes), 1000)
+            more = await client.rerun_changes(run["rerun"], after=after, limit=most, words=words)
+            changes += more
+            if len(more) < most:
+                break
+        return {**run, "changes": changes}
+
+    document = operate(state, work)
+    emit(document, json, lambda console: _show_rerun(console, document))
+    if stop is None and document["state"] == "stopped":
+        say_wrong("The rerun ended before it was done", str(document["why"]))
+        raise typer.Exit(1)
+
+
+async def _follow(client: OperatorClient, run: dict[str, Any]) -> dict[str, Any]:
+    """Show how far a rerun is until it ends."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err()) as bar:
+        task = bar.add_task("dry run" if run["dry_run"] else "judging again", total=None)
+        pause = 0.1
+        while run["state"] == "running":
+            bar.update(task, total=run["total"], completed=run["done"])
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 2.0)
+            run = await client.rerun_state(run["rerun"])
+        bar.update(task, total=run["total"] or run["done"], completed=run["done"])
+    return run
+
+
+def _show_rerun(console: Console, run: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    kind = "Dry run, nothing was changed" if run["dry_run"] else "Rerun"
+    console.print(
+        f"{kind}: {run['state']}, {run['done']} of {run['total'] or '?'}  --stop {run['rerun']}", soft_wrap=True
+    )
+    console.print(f"  by {escape(str(run['pipeline'] or 'a pipeline that has not begun yet'))}", soft_wrap=True)
+    for name, count in sorted(run["counts"].items()):
+        console.print(f"  {count:>8}  {_MEANS.get(name, name.replace('_to_', ' → '))}")
+    for name, counts in sorted(run["detectors"].items()):
+        console.print(f"  {escape(name)}: {counts['newly']} newly, {counts['no_longer']} no longer")
+    for change in run["changes"]:
+        where = change["model"] and f"label {change['model']}"
+        if change["lineup_id"] is not None:
+            where = f"{change['contest']}  --lineup {change['lineup_id']} --pointer {change['pointer']}"
+            where += f" (revision {change['revision']})"
+        elif change["agent_id"] is not None:
+            where = f"--agent {change['agent_id']}"
+        why = [f"+{name}" for name in change["newly"]] + [f"-{name}" for name in change["no_longer"]]
+        console.print(
+            f"[bold]{change['was']} → {change['state']}[/] {escape(' '.join(why))}  {escape(_plain(str(where)))}",
+            soft_wrap=True,
+        )
+        if change["text"] is not None:
+            console.print(f"  {escape(_plain(change['text']))}", soft_wrap=True)
+
+
+_MEANS = {
+    "reasons": "flagged as before, by other detectors",
+    "by_hand": "judged by a person, which stays",
+    "failed": "could not be judged again; the old verdict stays",
+    "unchanged": "unchanged",
+}
 
 
 def _judge(
