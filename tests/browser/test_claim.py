@@ -55,6 +55,8 @@ class Played:
     bus: Nats
     database_port: int
     operator: httpx.AsyncClient
+    desk: str
+    token: str
 
     @property
     def outbox(self) -> Path:
@@ -116,6 +118,8 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Play
                     stack._bus,
                     stack.ports["postgres"],
                     operator,
+                    stack.operator_url,
+                    stack.operator_token,
                 )
 
 
@@ -264,6 +268,24 @@ async def test_a_claim_brings_past_reasoning_and_name_and_a_release_takes_both(p
         ]
 
     await until("the request in the moderators' queue", in_the_queue)
+    await person.goto(f"{played.desk}/operator/moderation")
+    await person.get_by_label("Your name").fill("Ada")
+    await person.get_by_label("The operator's token").fill(played.token)
+    await person.get_by_role("button", name="Sign in").click()
+    asked = person.locator("article").filter(has_text="Its owner asks for a review")
+    assert "It is my own page, and about football alone." in await asked.inner_text()
+    assert NAME in await asked.inner_text()
+    await asked.get_by_label("Note").fill("It is.")
+    await asked.get_by_role("button", name="Approve").click()
+    await expect(person.get_by_role("status")).to_contain_text("You approved: rationale of pick 1")
+
+    async def answered() -> bool:
+        await person.goto(f"{played.url}/me")
+        return await person.get_by_text(": it is cleared.").count() == 1
+
+    await until("the owner to read what became of it", answered)
+    assert await person.get_by_text("19 of 19 texts published").count() == 1
+    assert (await person.goto(f"{played.url}/operator/moderation")).status == 404  # type: ignore[union-attr]
     await person.goto(played.claim)
     await expect(person.get_by_role("heading", level=1)).to_have_text("This claim link has been used")
     await picture(person, "claim-used")

@@ -36,6 +36,7 @@ async def served(service: Started) -> AsyncIterator[str]:
             await serving
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.rule("M2", "M4")
 async def test_a_text_cleared_by_hand_is_read_on_the_boards_and_no_more_once_it_is_flagged(start: Start) -> None:
     async with start("moderation") as moderation, start("boards") as boards, served(moderation) as url:
@@ -106,6 +107,24 @@ async def test_a_text_cleared_by_hand_is_read_on_the_boards_and_no_more_once_it_
         flagged = await mafl("flag", *about, "--version", "2", "--note", "It sells something.", "--by", "bob")
         assert [entry["judged_by"] for entry in flagged["history"]] == ["ada", "bob"]
         await shown(withheld("flagged"))
+        noted = await mafl("note", *about, "--note", "Asked the owner.", "--by", "bob")
+        assert [(entry["note"], entry["version"]) for entry in noted["notes"]] == [("Asked the owner.", 3)]
+        back = await mafl("take-back", str(flagged["history"][-1]["position"]), "--by", "ada")
+        assert back["items"][0]["state"] == "cleared"
+        await shown({"text": THESIS, "withheld": None})
+        await mafl("flag", *about, "--version", "4", "--note", "It does sell something.", "--by", "bob")
+        await shown(withheld("flagged"))
+        history = await mafl("history", *about)
+        assert [entry["state"] for entry in history["history"]] == ["cleared", "flagged", "cleared", "flagged"]
+        assert [entry["note"] for entry in history["notes"]] == ["Asked the owner."]
+        acts = (await mafl("audit"))["acts"]
+        assert [(act["who"], act["what"]) for act in reversed(acts)] == [
+            ("ada", "judge"),
+            ("bob", "judge"),
+            ("bob", "note"),
+            ("ada", "take back"),
+            ("bob", "judge"),
+        ]
         page = await boards.client.get(f"/contests/{submitted.contest}")
         assert page.status_code == 200
         assert "blog.example" not in page.text

@@ -179,6 +179,16 @@ GET   /operator/api/v1/audit/contests                contests
 GET   /operator/api/v1/audit/settlement?limit=5      settlement
 GET   /operator/api/v1/audit/boards                  boards
 GET   /operator/api/v1/audit/moderation              moderation
+GET   /operator                                      moderation
+GET   /operator/                                     moderation
+GET   /operator/signin?next=/operator/moderation     moderation
+POST  /operator/signin                               moderation
+POST  /operator/signout                              moderation
+GET   /operator/static/style.css                     moderation
+GET   /operator/moderation?show=all                  moderation
+GET   /operator/moderation/case?agent_id=0           moderation
+POST  /operator/moderation/judge                     moderation
+GET   /operator/moderation/audit                     moderation
 """
 
 INSIDE = (
@@ -192,6 +202,14 @@ INSIDE = (
     "/operator",
     "/operator/",
     "/operator/api/v1/clock",
+    "/operator/signin",
+    "/operator/moderation",
+    "/operator/moderation/",
+    "/OPERATOR/moderation/audit",
+    "/operator/static/style.css",
+    "/%6fperator/moderation",
+    "/me/../operator/moderation",
+    "/claim/..%2foperator/moderation",
     "/Operator/api/v1/contests/2017-W04/settle",
     "/static/../operator/api/v1/clock",
     "/operator%2Fapi/v1/clock",

@@ -264,3 +264,19 @@ class OperatorClient(PublicClient):
         """End a rerun where it stands; what it changed stays changed."""
         answer: dict[str, Any] = await self.operate("POST", f"/moderation/reruns/{part(rerun)}/stop", body={"by": by})
         return answer
+
+    async def note_on_text(self, **note: Any) -> Any:
+        """Note something of a text (``lineup_id``, ``pointer``) or a name (``agent_id``), and judge nothing."""
+        return await self.operate("POST", "/moderation/notes", body=note)
+
+    async def take_back(self, position: int, *, by: str) -> Any:
+        """Let hold again what held before a judgement; ``position`` is the one that its history has.
+
+        Raises ``MaflError`` (409 ``judged-meanwhile``) where anything was said of the text since.
+        """
+        return await self.operate("POST", f"/moderation/judgements/{position}/take-back", body={"by": by})
+
+    async def moderation_history(self, *, lineup_id: str | None = None, agent_id: str | None = None) -> Any:
+        """A lineup's texts, or an agent's name, with all that people judged and noted of them."""
+        path = f"/agents/{part(agent_id)}" if lineup_id is None and agent_id else f"/lineups/{part(lineup_id or '')}"
+        return await self.operate("GET", f"/moderation{path}")

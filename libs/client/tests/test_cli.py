@@ -57,6 +57,10 @@ COMMANDS = [
     "moderation approve",
     "moderation flag",
     "moderation rerun",
+    "moderation note",
+    "moderation take-back",
+    "moderation history",
+    "moderation audit",
 ]
 
 PLAYERS = """player_id,name,position,team,price,points

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from common import audit, problems
@@ -18,8 +18,8 @@ from common.limits import address_of
 from common.requests import TooLarge, json_body, parsed
 from common.service import Connection, RuntimeOf, operator_only
 from moderation import commands, domain, reruns
-from moderation.domain import Cause, Judgement, RedactionOrder, Rerun, Stage
-from moderation.store import RerunStore, Store
+from moderation.domain import BY_HAND, Cause, Judgement, Noted, RedactionOrder, Rerun, Stage
+from moderation.store import Judged, RerunStore, Store
 
 LARGEST_BODY = 32 * 1024
 """Bytes; the longest judgement allowed is a small part of it."""
@@ -75,9 +75,10 @@ class FindingView(BaseModel):
 class ItemView(BaseModel):
     """A text of a locked lineup, or an agent's name (then without lineup and pointer), and its verdict.
 
-    ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's; where a person judged after
-    it, ``judged_by`` says who. ``review_requested_at`` stands where the owner asked to look again and nobody has, with
-    what the owner has to say for it.
+    ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's, ``external_findings`` and
+    ``external_version`` the external model's; where a person judged by hand, ``judged_by`` says who.
+    ``review_requested_at`` stands where the owner asked to look again and nobody has, with what the owner has to say
+    for it.
     """
 
     contest: str | None
@@ -91,6 +92,8 @@ class ItemView(BaseModel):
     version: int
     findings: list[FindingView]
     pipeline: str | None
+    external_findings: list[FindingView]
+    external_version: str | None
     judged_by: str | None
     judged_at: datetime | None
     redacted_at: datetime | None
@@ -106,8 +109,13 @@ class QueueView(BaseModel):
 
 
 class JudgementView(BaseModel):
-    """What a person judged: from ``was`` to ``state``, which made ``version`` of the verdict."""
+    """What a person judged: from ``was`` to ``state``, which made ``version`` of the verdict.
 
+    ``takes_back`` is the ``position`` of the judgement that this one took back: what held before it holds again.
+    """
+
+    position: int
+    takes_back: int | None
     pointer: str | None
     text_hash: str
     version: int
@@ -132,10 +140,11 @@ class FormerView(BaseModel):
 
 
 class CaseView(BaseModel):
-    """Texts of a lineup, or an agent's name, with what people judged of them and former verdicts, oldest first."""
+    """Texts of a lineup, or an agent's name, with what people judged and noted and former verdicts, oldest first."""
 
     items: list[ItemView]
     history: list[JudgementView]
+    notes: list[NoteView]
     former: list[FormerView]
 
 
@@ -213,6 +222,25 @@ class Stop(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = audit.OPERATOR
+
+
+class NoteView(BaseModel):
+    """What a person noted without judging; ``version`` is that of the verdict that stood then."""
+
+    pointer: str | None
+    text_hash: str
+    version: int
+    note: str
+    noted_by: str
+    noted_at: datetime
+
+
+class TakeBack(BaseModel):
+    """Who takes a judgement back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
 
 
 class CopiesView(BaseModel):
@@ -303,16 +331,14 @@ async def queue(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_0
 async def lineup(lineup_id: UUID, connection: Connection) -> CaseView:
     """All texts of a lineup's final revision, cleared ones too, once its contest is locked."""
     store = Store(connection)
-    history, former = await store.history(lineup_id=lineup_id), await store.former(lineup_id=lineup_id)
-    return _case(await store.lineup(lineup_id), history, former)
+    return await _case(store, await store.lineup(lineup_id), lineup_id=lineup_id)
 
 
 @operator.get("/agents/{agent_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))
 async def agent(agent_id: UUID, connection: Connection) -> CaseView:
     """An agent's name and its verdict."""
     store = Store(connection)
-    history, former = await store.history(agent_id=agent_id), await store.former(agent_id=agent_id)
-    return _case(await store.agent_name(agent_id), history, former)
+    return await _case(store, await store.agent_name(agent_id), agent_id=agent_id)
 
 
 @operator.post(
@@ -330,14 +356,56 @@ async def judge(
     409 ``judged-meanwhile`` where its verdict is no longer the one of ``version``.
     """
     store = Store(connection)
-    held = await commands.judge_by_hand(store, wanted, via=f"api from {address_of(request.scope)}")
+    held, _ = await commands.judge_by_hand(store, wanted, via=_via(request))
+    return await _about(store, held)
+
+
+@operator.post(
+    "/judgements/{position}/take-back",
+    openapi_extra=json_body(TakeBack),
+    responses=refusals(problems.NotFound, commands.JudgedMeanwhile, TooLarge, problems.InvalidRequest),
+)
+async def take_back(
+    request: Request,
+    position: Annotated[int, Path(ge=1, le=2**62)],
+    wanted: Annotated[TakeBack, parsed(TakeBack, LARGEST_BODY)],
+    connection: Connection,
+) -> CaseView:
+    """Let hold again what held before a judgement, and a request for a review that it answered be open again.
+
+    409 ``judged-meanwhile`` where anything was said of the text since.
+    """
+    store = Store(connection)
+    return await _about(store, await commands.take_back(store, position, by=wanted.by, via=_via(request)))
+
+
+@operator.post(
+    "/notes",
+    openapi_extra=json_body(Noted),
+    responses=refusals(problems.NotFound, TooLarge, problems.InvalidRequest),
+)
+async def note(
+    request: Request, wanted: Annotated[Noted, parsed(Noted, LARGEST_BODY)], connection: Connection
+) -> CaseView:
+    """Note something of one text of a locked lineup, or of an agent's name, for operators alone; nothing is judged."""
+    store = Store(connection)
+    return await _about(store, await commands.note(store, wanted, via=_via(request)))
+
+
+def _via(request: Request) -> str:
+    return f"api from {address_of(request.scope)}"
+
+
+async def _about(store: Store, held: Judged) -> CaseView:
     if held.place is None:
-        return await agent(held.agent_id, connection)
-    case = await lineup(held.place.lineup_id, connection)
+        return await _case(store, await store.agent_name(held.agent_id), agent_id=held.agent_id)
+    lineup_id, pointer = held.place.lineup_id, held.place.pointer
+    case = await _case(store, await store.lineup(lineup_id), lineup_id=lineup_id)
     return CaseView(
-        items=[item for item in case.items if item.pointer == wanted.pointer],
-        history=[judgement for judgement in case.history if judgement.pointer == wanted.pointer],
-        former=[verdict for verdict in case.former if verdict.pointer == wanted.pointer],
+        items=[item for item in case.items if item.pointer == pointer],
+        history=[judgement for judgement in case.history if judgement.pointer == pointer],
+        notes=[noted for noted in case.notes if noted.pointer == pointer],
+        former=[former for former in case.former if former.pointer == pointer],
     )
 
 
@@ -389,12 +457,19 @@ def _redactions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _case(
-    items: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]], former: Sequence[Mapping[str, Any]]
+async def _case(
+    store: Store,
+    items: Sequence[Mapping[str, Any]],
+    *,
+    lineup_id: UUID | None = None,
+    agent_id: UUID | None = None,
 ) -> CaseView:
     if not items:
         raise problems.NotFound("There is no such agent, or no such lineup of a locked contest.")
-    return CaseView.model_validate({"items": items, "history": history, "former": former})
+    history = await store.history(lineup_id=lineup_id, agent_id=agent_id)
+    notes = await store.notes(lineup_id=lineup_id, agent_id=agent_id)
+    former = await store.former(lineup_id=lineup_id, agent_id=agent_id)
+    return CaseView.model_validate({"items": items, "history": history, "notes": notes, "former": former})
 
 
 @operator.post(

@@ -10,10 +10,11 @@ from uuid import UUID, uuid4
 
 from common import audit
 from common import events as ev
+from common.events import State
 from common.outbox import emit_all
 from common.problems import NotFound, Problem
 from moderation import domain
-from moderation.domain import Judgement, RedactionOrder, Stage, Standing, Verdict
+from moderation.domain import Judgement, Noted, RedactionOrder, Stage, Standing, Verdict
 from moderation.store import DueLineup, Held, Judged, Place, Store
 
 LINEUPS_AT_ONCE = 256
@@ -95,52 +96,96 @@ async def take_verdicts(
     return [Taken(text.place, text.standing, after) for text, after in news]
 
 
-async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> Judged:
+async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> tuple[Judged, int]:
     """Keep and tell what a person says of a text of a final revision, after its lock, or of an agent's name.
 
-    ``via`` is the way by which they came, for the list of operators' acts. Returns what was judged, as it was before.
+    ``via`` is the way by which they came, for the list of operators' acts. Returns what was judged, as it was before,
+    and where in the history of judgements it is.
 
     It is told though the state stays what it was: whoever asked for a review hears that there was one. Words that
     were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``, ``Redacted``.
     """
+    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id)
+    # A name that waits to be judged is not the name that the verdict of this version was about; a text never changes.
+    if held.version != wanted.version or (held.state is None and held.place is None):
+        raise _meanwhile(held, wanted.version)
+    position = await store.judged_by_hand(held, wanted.state, wanted.note, wanted.by)
+    await _told_by_hand(store, held, wanted.state, by_hand=True, reviewed=held.review)
+    await _acted(store, held, "judge", wanted.by, via, state=wanted.state)
+    return held, position
+
+
+async def take_back(store: Store, position: int, *, by: str, via: str) -> Judged:
+    """Let hold again what held before a judgement of the history, as long as nothing was said since.
+
+    The owner's request that it had answered is open again. Returns what it was about, as it was before. Raises
+    ``NotFound``, ``JudgedMeanwhile``.
+    """
+    judgement = await store.judgement(position)
+    if judgement is None:
+        raise NotFound("There is no such judgement.")
+    held = await _held(store, judgement["lineup_id"], judgement["pointer"], judgement["agent_id"])
+    if held.version != judgement["version"] or domain.text_hash(held.text) != judgement["text_hash"]:
+        raise _meanwhile(held, judgement["version"])
+    state = await store.taken_back(held, judgement, f"Takes back: {judgement['note']}"[: domain.LONGEST_NOTE], by)
+    await _told_by_hand(store, held, state, by_hand=judgement["was_by"] is not None, reviewed=judgement["was_reviewed"])
+    await _acted(store, held, "take back", by, via, state=state)
+    return held
+
+
+async def note(store: Store, wanted: Noted, *, via: str) -> Judged:
+    """Keep what a person notes of a text or a name without judging it. Raises ``NotFound``."""
+    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id)
+    await store.add_note(held, wanted.note, wanted.by)
+    await _acted(store, held, "note", wanted.by, via)
+    return held
+
+
+async def _held(store: Store, lineup_id: UUID | None, pointer: str | None, agent_id: UUID | None) -> Judged:
     held: Judged | None = None
-    if wanted.agent_id is not None:
-        held = await store.name(wanted.agent_id)
-    elif wanted.lineup_id is not None and wanted.pointer is not None:
-        held = await store.final_text(wanted.lineup_id, wanted.pointer)
+    if lineup_id is not None and pointer is not None:
+        held = await store.final_text(lineup_id, pointer)
+    elif agent_id is not None:
+        held = await store.name(agent_id)
     if held is None:
         raise NotFound("There is no such agent, or no such text of a lineup whose contest is locked.")
     if held.redacted:
         raise Redacted("Its words are gone for good: there is nothing left to judge.")
-    # A name that waits to be judged is not the name that the verdict of this version was about; a text never changes.
-    if held.version != wanted.version or (held.state is None and held.place is None):
-        raise JudgedMeanwhile(
-            f"You saw version {wanted.version}, the verdict is at version {held.version}. Look again.",
-            version=held.version,
-            state=held.state,
-        )
-    await store.judged_by_hand(held, wanted.state, wanted.note, wanted.by)
+    return held
+
+
+def _meanwhile(held: Judged, seen: int) -> JudgedMeanwhile:
+    detail = f"You saw version {seen}, the verdict is at version {held.version}. Look again."
+    return JudgedMeanwhile(detail, version=held.version, state=held.state)
+
+
+async def _told_by_hand(store: Store, held: Judged, state: State | None, *, by_hand: bool, reviewed: int) -> None:
+    if held.place is not None:
+        await publish(store, held.place.lineup_id)
+        return
+    reasons = domain.reasons(state, held.found, by_hand=by_hand)
+    named = ev.AgentNameJudged(
+        agent_id=held.agent_id,
+        agent_name=held.text,
+        state=state or State.UNCHECKED,
+        reasons=reasons,
+        reviewed=reviewed,
+    )
+    await emit_all(store.connection, [(named, held.version + 1)])
+
+
+async def _acted(store: Store, held: Judged, what: str, who: str, via: str, *, state: State | None = None) -> None:
     # The note stays with the judgement: it may quote what has to go one day, and a line of this list stays.
+    was = {"state": held.state.value if held.state else None, "version": held.version}
+    now = {"version": held.version} if what == "note" else {"state": state and state.value, "version": held.version + 1}
     await audit.record(
         store.connection,
-        who=wanted.by,
-        what="judge",
+        who=who,
+        what=what,
         target=domain.target(held.agent_id, held.lineup_id, held.pointer),
-        before={"state": held.state.value if held.state else None, "version": held.version},
-        after={"state": wanted.state.value, "version": held.version + 1, "via": via},
+        before=was,
+        after={**now, "via": via},
     )
-    if held.place is None:
-        named = ev.AgentNameJudged(
-            agent_id=held.agent_id,
-            agent_name=held.text,
-            state=wanted.state,
-            reasons=domain.reasons(wanted.state, (), by_hand=True),
-            reviewed=held.review,
-        )
-        await emit_all(store.connection, [(named, held.version + 1)])
-    else:
-        await publish(store, held.place.lineup_id)
-    return held
 
 
 async def try_again(store: Store, *, via: str) -> int:

@@ -12,11 +12,12 @@ The state machine has two levels. A text has a *standing*: what each stage of th
     ============== ======================================================= =====================================
 
 A text that was *redacted* has no words any more, wherever it stands, and nothing brings them back (M6).
-:meth:`Standing.judged` and :meth:`Standing.by_hand` are all its transitions. A lineup has the *phase* of its contest,
-``open`` until it is ``locked`` or ``cancelled``, both for good; its revisions with their texts; and, once it is known,
-which of them was final. These facts arrive in any order. :func:`publication` says what follows: nothing unless the
-contest is locked, then of the final revision alone (C8), field by field (M2), each field by its own standing. Because
-what is said follows from the facts and not from their order, every order ends in the same words.
+:meth:`Standing.judged`, :meth:`Standing.by_hand` and :meth:`Standing.taken_back` are all its transitions. A lineup has
+the *phase* of its contest, ``open`` until it is ``locked`` or ``cancelled``, both for good; its revisions with their
+texts; and, once it is known, which of them was final. These facts arrive in any order. :func:`publication` says what
+follows: nothing unless the contest is locked, then of the final revision alone (C8), field by field (M2), each field
+by its own standing. Because what is said follows from the facts and not from their order, every order ends in the
+same words.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -166,6 +167,10 @@ class Standing:
         """After a person's word, which is news though it is what the last one was."""
         return replace(self, hand=state, version=self.version + 1, hand_version=self.version + 1)
 
+    def taken_back(self, before: State | None) -> Standing:
+        """After a person's last word was taken back: what was said by hand ``before`` it holds again, if anything."""
+        return replace(self, hand=before, version=self.version + 1, hand_version=self.version + 1)
+
 
 class Phase(StrEnum):
     """Where a contest stands for its entries' words; locked and cancelled are for good."""
@@ -197,12 +202,12 @@ class Text:
     redacted: bool = False
 
 
-class Judgement(BaseModel):
-    """What a person says of one text of a locked lineup (``lineup_id``, ``pointer``) or of an agent's name
-    (``agent_id``).
+LONGEST_NOTE = 2_000
 
-    ``version`` is that of the verdict that the person saw: a verdict that nobody saw is not overwritten. ``note``
-    says why and ``by`` who; both are for operators alone.
+
+class Noted(BaseModel):
+    """What a person has to say of one text of a locked lineup (``lineup_id``, ``pointer``) or of an agent's name
+    (``agent_id``). ``note`` says what and ``by`` who; both are for operators alone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -210,18 +215,26 @@ class Judgement(BaseModel):
     lineup_id: UUID | None = None
     agent_id: UUID | None = None
     pointer: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
-    version: Annotated[int, Field(ge=0)]
-    state: Literal[State.CLEARED, State.FLAGGED]
-    note: Annotated[str, Field(min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
+    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, pattern=r"^[^\x00]*$")]
     by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
 
     @model_validator(mode="after")
-    def _about_one_thing(self) -> Judgement:
+    def _about_one_thing(self) -> Self:
         if (self.lineup_id is None) == (self.agent_id is None):
             raise ValueError("give lineup_id for a text of a lineup, or agent_id for an agent's name")
         if (self.lineup_id is None) != (self.pointer is None):
             raise ValueError("give pointer with lineup_id, and with it alone")
         return self
+
+
+class Judgement(Noted):
+    """What a person judges, and in ``note`` why.
+
+    ``version`` is that of the verdict that the person saw: a verdict that nobody saw is not overwritten.
+    """
+
+    version: Annotated[int, Field(ge=0)]
+    state: Literal[State.CLEARED, State.FLAGGED]
 
 
 class RedactionOrder(BaseModel):

@@ -8,15 +8,18 @@ import time
 from fastapi import FastAPI
 
 from common import audit
+from common.clock import SystemClock
+from common.limits import forget_old_counts, limits_of
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
-from moderation import api, asking, commands
+from moderation import api, asking, commands, operators, pages
 from moderation.consumers import HANDLERS
 from moderation.judging import judge
 from moderation.settings import ExternalSettings, JudgingSettings
 from moderation.store import KINDS, Store
 
 _BACKLOG_EVERY_SECONDS = 1.0
+_FORGET_EVERY_SECONDS = 3_600
 _SHARE_OF_THE_TIME = 0.1
 """Counting a long backlog takes a moment of the database: it is counted the more rarely."""
 
@@ -50,17 +53,37 @@ async def measure_the_backlog(runtime: Runtime) -> None:
         await asyncio.sleep(max(_BACKLOG_EVERY_SECONDS, (time.monotonic() - began) / _SHARE_OF_THE_TIME))
 
 
+async def forget_sessions(runtime: Runtime) -> None:
+    """Forget operators' sessions that are over."""
+    while True:
+        async with runtime.database.transaction() as connection:
+            await operators.forget(Store(connection), now=await SystemClock().now(connection))
+        await asyncio.sleep(_FORGET_EVERY_SECONDS)
+
+
 def app(settings: Settings | None = None) -> FastAPI:
     """The application; settings come from the environment unless given."""
+    settings = settings or Settings()
+    limits_of(settings)  # A wrong one stops the start, not the first call.
     external = ExternalSettings.read()
-    return create_app(
+    application = create_app(
         Service(
             name="moderation",
             package="moderation",
-            routers=(api.operator, audit.routes("moderation")),
+            routers=(api.operator, audit.routes("moderation"), pages.router),
             handlers=HANDLERS,
-            tasks=(judge, publish, measure_the_backlog, *asking.tasks(external)),
+            tasks=(
+                judge,
+                publish,
+                measure_the_backlog,
+                forget_sessions,
+                forget_old_counts,
+                *asking.tasks(external),
+            ),
             state={"judging": JudgingSettings(), asking.SETTINGS: external},
         ),
         settings,
     )
+    for kind in pages.REFUSALS:
+        application.add_exception_handler(kind, pages.refused)
+    return application

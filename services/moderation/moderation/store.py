@@ -26,6 +26,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Select,
+    Subquery,
     Table,
     Text,
     UniqueConstraint,
@@ -45,6 +46,7 @@ from sqlalchemy import (
     select,
     text,
     tuple_,
+    union_all,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
@@ -55,6 +57,7 @@ from common import redaction
 from common.events import State
 from moderation import domain
 from moderation.breaker import Breaker, Cause
+from moderation.desk import NEVER, Filters, Key
 from moderation.domain import Difference, Finding, Lineup, Rerun, Said, Stage, Standing, Trouble, Verdict
 
 METADATA = MetaData()
@@ -198,10 +201,46 @@ JUDGEMENTS = Table(
     Column("note", Text, nullable=False),
     Column("judged_by", Text, nullable=False),
     Column("judged_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("was_by", Text),
+    Column("was_reviewed", Integer, nullable=False, server_default=text("0")),
+    Column("takes_back", BigInteger),
     Index("judgements_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
     Index("judgements_of_names", "agent_id", postgresql_where=text("lineup_id IS NULL")),
 )
-"""What people judged, never changed: of a lineup's text, or (``lineup_id`` null) of an agent's name."""
+"""What people judged, never changed: of a lineup's text, or (``lineup_id`` null) of an agent's name.
+
+``was_by`` is who had judged it by hand before, null where nobody had, and ``was_reviewed`` the owner's request that was
+answered before: what holds again where a later row ``takes_back`` this one.
+"""
+
+NOTES = Table(
+    "notes",
+    METADATA,
+    Column("position", BigInteger, Identity(always=True), primary_key=True),
+    Column("agent_id", Uuid, nullable=False),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
+    Column("pointer", Text),
+    Column("text_hash", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("noted_by", Text, nullable=False),
+    Column("noted_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index("notes_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
+    Index("notes_of_names", "agent_id", postgresql_where=text("lineup_id IS NULL")),
+)
+"""What people noted without judging, of the same things; ``version`` is that of the verdict that stood then."""
+
+SESSIONS = Table(
+    "operator_sessions",
+    METADATA,
+    Column("token_hash", Text, primary_key=True),
+    Column("who", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False),
+    Column("until", DateTime(timezone=True), nullable=False),
+)
+"""Operators who are signed in to the pages, by what they call themselves."""
 
 FORMER = Table(
     "former_verdicts",
@@ -488,7 +527,9 @@ class WaitingModel:
 class Judged:
     """A text of a final revision or (``lineup_id`` is ``None``) an agent's name with its verdict, held for another.
 
-    ``review`` is the version of the owner's newest request to look again, 0 where there is none.
+    ``review`` is the version of the owner's newest request to look again, 0 where there is none, ``reviewed`` of the
+    newest that was answered; ``judged_by`` who judged it by hand last. ``stages_say`` and ``found`` are of a
+    name alone: its state where nobody had, and the detectors that found something.
     """
 
     agent_id: UUID
@@ -499,6 +540,10 @@ class Judged:
     place: Place | None = None
     standing: Standing = field(default_factory=Standing)
     redacted: bool = False
+    reviewed: int = 0
+    judged_by: str | None = None
+    stages_say: State | None = None
+    found: tuple[str, ...] = ()
 
     @property
     def lineup_id(self) -> UUID | None:
@@ -511,6 +556,27 @@ class Judged:
     @property
     def pointer(self) -> str | None:
         return self.place.pointer if self.place else None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What an operator may have to look at: counts, and since when the oldest request of an owner waits."""
+
+    open: int
+    asked: int
+    asked_since: datetime | None
+    flagged: int
+    unchecked: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class OperatorSession:
+    """An operator who is signed in, by what they call themselves."""
+
+    token_hash: str
+    who: str
+    seen_at: datetime
 
 
 @dataclass(frozen=True)
@@ -963,7 +1029,14 @@ class Store:
             return None
         # All of them, so that judgements on one lineup follow each other and each is told of.
         texts = (
-            select(TEXTS.c.pointer, TEXTS.c.text, TEXTS.c.redacted_at, *_STANDING)
+            select(
+                TEXTS.c.pointer,
+                TEXTS.c.text,
+                TEXTS.c.reviewed,
+                TEXTS.c.judged_by,
+                TEXTS.c.redacted_at,
+                *_STANDING,
+            )
             .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.revision == known.revision)
             .order_by(*_KEY)
             .with_for_update()
@@ -982,20 +1055,41 @@ class Store:
             Place(lineup_id, known.revision, pointer),
             standing,
             redacted=row.redacted_at is not None,
+            reviewed=row.reviewed,
+            judged_by=row.judged_by,
         )
 
     async def name(self, agent_id: UUID) -> Judged | None:
         """An agent's name, held; ``None`` for an agent that is not known."""
         query = (
-            select(AGENTS.c.name, AGENTS.c.state, AGENTS.c.told_version)
+            select(
+                AGENTS.c.name,
+                AGENTS.c.state,
+                AGENTS.c.told_version,
+                AGENTS.c.reviewed,
+                AGENTS.c.judged_by,
+                AGENTS.c.pipeline_state,
+                AGENTS.c.findings,
+            )
             .where(AGENTS.c.agent_id == agent_id)
             .with_for_update()
         )
         row = (await self.connection.execute(query)).one_or_none()
         if row is None:
             return None
-        state = None if row.state is None else State(row.state)
-        return Judged(agent_id, row.name, state, row.told_version, await self._review(agent_id))
+        state, stages = [None if one is None else State(one) for one in (row.state, row.pipeline_state)]
+        review = await self._review(agent_id)
+        return Judged(
+            agent_id,
+            row.name,
+            state,
+            row.told_version,
+            review,
+            reviewed=row.reviewed,
+            judged_by=row.judged_by,
+            stages_say=stages,
+            found=tuple(finding["detector"] for finding in row.findings),
+        )
 
     async def _review(self, about: UUID, pointer: str = "") -> int:
         query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(
@@ -1005,40 +1099,78 @@ class Store:
 
     async def judged_by_hand(
         self, held: Judged, state: Literal[State.CLEARED, State.FLAGGED], note: str, by: str
-    ) -> None:
-        """Keep what a person says of what :meth:`final_text` or :meth:`name` holds, with its history."""
+    ) -> int:
+        """Keep what a person says of what :meth:`final_text` or :meth:`name` holds, with its history.
+
+        Returns where in the history.
+        """
+        after = held.standing.by_hand(state)
+        await self._by_hand(held, after, state, by, held.review)
+        return await self._judgement(held, state, note, by)
+
+    async def taken_back(self, held: Judged, judgement: Mapping[str, Any], note: str, by: str) -> State | None:
+        """Let hold what held before the newest judgement on what is held, and keep that in the history; the state."""
+        was_by, was = judgement["was_by"], State(judgement["was"])
+        after = held.standing.taken_back(was if was_by is not None else None)
+        state = after.state if held.place else was if was_by is not None else held.stages_say
+        await self._by_hand(held, after, state, was_by, judgement["was_reviewed"])
+        await self._judgement(held, state or State.UNCHECKED, note, by, takes_back=judgement["position"])
+        return state
+
+    async def _by_hand(self, held: Judged, after: Standing, state: State | None, by: str | None, reviewed: int) -> None:
         verdict = {
-            "state": state.value,
+            "state": None if state is None else state.value,
             "judged_by": by,
             "judged_at": func.clock_timestamp(),
-            "reviewed": held.review,
+            "reviewed": reviewed,
         }
-        version = held.version + 1
-        place = held.place
-        if place is None:
+        if held.place is None:
             of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
             await self.no_longer_set_aside([Aside("name", agent_id=held.agent_id)])
-            await self.connection.execute(of_agent.values(**verdict, told_version=version))
-        else:
-            await self.no_longer_set_aside([Aside("text", *place)])
-            after = held.standing.by_hand(state)
-            version = after.version
-            of_text = update(TEXTS).where(tuple_(*_KEY) == tuple_(*place))
-            hand = {"hand": state.value, "hand_version": after.hand_version, "version": version}
-            await self.connection.execute(of_text.values(**verdict, **hand))
-            await self._stale([place])
+            await self.connection.execute(of_agent.values(**verdict, told_version=held.version + 1))
+            return
+        await self.no_longer_set_aside([Aside("text", *held.place)])
+        of_text = update(TEXTS).where(tuple_(*_KEY) == tuple_(*held.place))
+        hand = None if after.hand is None else after.hand.value
+        said = {"hand": hand, "hand_version": after.hand_version, "version": after.version}
+        await self.connection.execute(of_text.values(**verdict, **said))
+        await self._stale([held.place])
+
+    async def _judgement(self, held: Judged, state: State, note: str, by: str, *, takes_back: int | None = None) -> int:
+        statement = insert(JUDGEMENTS).values(
+            agent_id=held.agent_id,
+            lineup_id=held.lineup_id,
+            revision=held.revision,
+            pointer=held.pointer,
+            text_hash=domain.text_hash(held.text),
+            version=held.version + 1,
+            was=(held.state or State.UNCHECKED).value,
+            state=state.value,
+            note=note,
+            judged_by=by,
+            was_by=held.judged_by,
+            was_reviewed=held.reviewed,
+            takes_back=takes_back,
+        )
+        return int((await self.connection.execute(statement.returning(JUDGEMENTS.c.position))).scalar_one())
+
+    async def judgement(self, position: int) -> Mapping[str, Any] | None:
+        """A judgement of the history."""
+        rows = await self._rows(select(JUDGEMENTS).where(JUDGEMENTS.c.position == position))
+        return rows[0] if rows else None
+
+    async def add_note(self, held: Judged, note: str, by: str) -> None:
+        """Keep what a person notes of what :meth:`final_text` or :meth:`name` holds."""
         await self.connection.execute(
-            insert(JUDGEMENTS).values(
+            insert(NOTES).values(
                 agent_id=held.agent_id,
                 lineup_id=held.lineup_id,
                 revision=held.revision,
                 pointer=held.pointer,
                 text_hash=domain.text_hash(held.text),
-                version=version,
-                was=(held.state or State.UNCHECKED).value,
-                state=state.value,
+                version=held.version,
                 note=note,
-                judged_by=by,
+                noted_by=by,
             )
         )
 
@@ -1104,8 +1236,9 @@ class Store:
     async def copies_of_words(self, place: Place) -> dict[str, int]:
         """How often a text stands in moderation's own log of events, and in how many notes and requests about it."""
         judged = select(func.count()).where(_of_place(JUDGEMENTS, place))
+        noted = select(func.count()).where(_of_place(NOTES, place))
         asked = select(func.count()).where(_of_review(place), REVIEWS.c.sentence.is_not(None))
-        notes = [int((await self.connection.execute(query)).scalar_one()) for query in (judged, asked)]
+        notes = [int((await self.connection.execute(query)).scalar_one()) for query in (judged, noted, asked)]
         released = await redaction.recorded_with_words(self.connection, ev.ReasoningReleased, *place)
         return {"released": released, "notes": sum(notes)}
 
@@ -1140,6 +1273,8 @@ class Store:
         await self.connection.execute(former.values(text_hash="", findings=[]))
         changed = update(CHANGES).where(_of_place(CHANGES, place))
         await self.connection.execute(changed.values(findings=[]))
+        noted = update(NOTES).where(_of_place(NOTES, place))
+        await self.connection.execute(noted.values(text_hash="", note=REDACTED_NOTE))
         await self.connection.execute(update(REVIEWS).where(_of_review(place)).values(sentence=None))
         await self.no_longer_set_aside([Aside("text", *place)])
         await redaction.strip_outbox(self.connection, ev.ReasoningReleased, place.lineup_id, place.revision, [place[2]])
@@ -1332,6 +1467,87 @@ class Store:
             else and_(FORMER.c.lineup_id == lineup_id, exists().where(of_final))
         )
         return await self._rows(select(FORMER).where(about).order_by(FORMER.c.position))
+
+    async def notes(
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """What people noted of a lineup's texts or of an agent's name, oldest first."""
+        of_name = and_(NOTES.c.agent_id == agent_id, NOTES.c.lineup_id.is_(None))
+        query = select(NOTES).where(of_name if lineup_id is None else NOTES.c.lineup_id == lineup_id)
+        return await self._rows(query.order_by(NOTES.c.position))
+
+    # --- the operators' pages ---
+
+    async def desk(
+        self, filters: Filters, *, after: Key | None = None, before: Key | None = None, limit: int
+    ) -> list[dict[str, Any]]:
+        """What an operator wants to see, in the order of ``Key``: at most so many items behind, or before, a place."""
+        item = _items(filters)
+        order = (item.c.asked_key, item.c.judged_key, item.c.about, item.c.at)
+        query = select(item)
+        if after is not None:
+            query = query.where(tuple_(*order) > _place(after))
+        if before is not None:
+            query = query.where(tuple_(*order) < _place(before))
+            rows = await self._rows(query.order_by(*(column.desc() for column in order)).limit(limit))
+            return rows[::-1]
+        return await self._rows(query.order_by(*order).limit(limit))
+
+    async def called(self, agent_id: UUID) -> str | None:
+        """An agent's name, ``None`` while it is not known."""
+        query = select(AGENTS.c.name).where(AGENTS.c.agent_id == agent_id)
+        return (await self.connection.execute(query)).scalar_one_or_none()
+
+    async def counted(self) -> Counted:
+        """How much there is to look at, whatever the filters."""
+        withheld = _items(Filters(show="all"), withheld=True)
+        query = select(
+            func.count().filter(_is_open(withheld)),
+            func.count(withheld.c.review_requested_at),
+            func.min(withheld.c.review_requested_at),
+            func.count().filter(withheld.c.state == State.FLAGGED.value),
+            func.count().filter(withheld.c.state == State.UNCHECKED.value),
+        )
+        to_see, asked, since, flagged, unchecked = (await self.connection.execute(query)).one()
+        return Counted(to_see, asked, since, flagged, unchecked, (await self.backlog()).texts)
+
+    async def seen_detectors(self) -> Sequence[str]:
+        """The names of detectors that found something in what is withheld, for a filter."""
+        item = _items(Filters(show="all"), withheld=True)
+        found: set[str] = set()
+        for column in (item.c.findings, item.c.external_findings):
+            each = func.jsonb_array_elements(column).table_valued("value", name="each")
+            name = cast(each.c.value, JSONB)["detector"].astext
+            query = select(name).select_from(item).join(each, literal(True)).distinct()
+            found.update((await self.connection.scalars(query)).all())
+        return sorted(found)
+
+    async def add_session(self, token_hash: str, who: str, *, at: datetime, until: datetime) -> None:
+        """An operator signs in."""
+        values = {"token_hash": token_hash, "who": who, "started_at": at, "seen_at": at, "until": until}
+        await self.connection.execute(insert(SESSIONS).values(**values))
+
+    async def session(self, token_hash: str, *, now: datetime, seen_since: datetime) -> OperatorSession | None:
+        """An operator who is signed in, unless the session ran out or idled."""
+        query = select(SESSIONS.c.token_hash, SESSIONS.c.who, SESSIONS.c.seen_at).where(
+            SESSIONS.c.token_hash == token_hash, SESSIONS.c.until > now, SESSIONS.c.seen_at > seen_since
+        )
+        row = (await self.connection.execute(query)).one_or_none()
+        return None if row is None else OperatorSession(*row)
+
+    async def seen(self, token_hash: str, *, at: datetime) -> None:
+        """An operator did something."""
+        await self.connection.execute(update(SESSIONS).where(SESSIONS.c.token_hash == token_hash).values(seen_at=at))
+
+    async def end_session(self, token_hash: str) -> None:
+        """An operator signs out."""
+        await self.connection.execute(delete(SESSIONS).where(SESSIONS.c.token_hash == token_hash))
+
+    async def forget_sessions(self, *, now: datetime, seen_since: datetime) -> None:
+        """Forget sessions that are over."""
+        await self.connection.execute(
+            delete(SESSIONS).where(or_(SESSIONS.c.until <= now, SESSIONS.c.seen_at <= seen_since))
+        )
 
     async def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [dict(row) for row in (await self.connection.execute(query)).mappings()]
@@ -1695,6 +1911,9 @@ def _texts() -> Select[Any]:
             TEXTS.c.version,
             TEXTS.c.findings,
             TEXTS.c.pipeline,
+            TEXTS.c.external_findings,
+            TEXTS.c.external_state,
+            TEXTS.c.external_version,
             TEXTS.c.judged_by,
             TEXTS.c.judged_at,
             TEXTS.c.redacted_at,
@@ -1711,23 +1930,121 @@ def _texts() -> Select[Any]:
 def _names() -> Select[Any]:
     asked = and_(REVIEWS.c.about == AGENTS.c.agent_id, REVIEWS.c.pointer == "", REVIEWS.c.version > AGENTS.c.reviewed)
     return select(
-        null().label("contest"),
-        null().label("lineup_id"),
+        cast(null(), Text).label("contest"),
+        cast(null(), Uuid).label("lineup_id"),
         AGENTS.c.agent_id,
-        null().label("revision"),
-        null().label("pointer"),
+        cast(null(), Integer).label("revision"),
+        cast(null(), Text).label("pointer"),
         AGENTS.c.name.label("text"),
         _hash_of(AGENTS.c.name).label("text_hash"),
         AGENTS.c.state,
         AGENTS.c.told_version.label("version"),
         AGENTS.c.findings,
         AGENTS.c.pipeline,
+        cast([], JSONB).label("external_findings"),
+        cast(null(), Text).label("external_state"),
+        cast(null(), Text).label("external_version"),
         AGENTS.c.judged_by,
         AGENTS.c.judged_at,
-        null().label("redacted_at"),
+        cast(null(), DateTime(timezone=True)).label("redacted_at"),
         REVIEWS.c.requested_at.label("review_requested_at"),
         REVIEWS.c.sentence.label("review_sentence"),
     ).outerjoin(REVIEWS, asked)
+
+
+def _items(filters: Filters, *, withheld: bool = False) -> Subquery:
+    """The texts and names that filters ask for, each with the columns of its place in the queue.
+
+    The parts are narrowed before they are put together, so that the indices of each serve.
+    """
+    parts = []
+    for query, table, about, pointer in (
+        (_texts(), TEXTS, TEXTS.c.lineup_id, TEXTS.c.pointer),
+        (_names(), AGENTS, AGENTS.c.agent_id, literal("")),
+    ):
+        of_names = table is AGENTS
+        if (of_names and filters.kind not in ("", "name")) or (not of_names and filters.kind == "name"):
+            continue
+        if of_names and filters.contest:
+            continue
+        if of_names:
+            query = query.add_columns(AGENTS.c.name.label("agent_name"))
+        else:
+            query = query.outerjoin(AGENTS, AGENTS.c.agent_id == TEXTS.c.agent_id).add_columns(
+                AGENTS.c.name.label("agent_name")
+            )
+            query = query.where(CONTESTS.c.cancelled_at.is_(None))
+            if withheld or filters.show != "all":
+                query = query.where(TEXTS.c.redacted_at.is_(None))
+            if filters.kind:
+                query = query.where(TEXTS.c.pointer.like(f"%/{_literally(filters.kind)}", escape="\\"))
+            if filters.contest:
+                query = query.where(TEXTS.c.contest == filters.contest)
+        state, words = table.c.state, AGENTS.c.name if of_names else TEXTS.c.text
+        if withheld or filters.show == "open":
+            query = query.where(state != State.CLEARED.value)
+        elif filters.show == "unchecked":
+            query = query.where(or_(state == State.UNCHECKED.value, state.is_(None)))
+        elif filters.show in ("flagged", "cleared"):
+            query = query.where(state == filters.show)
+        elif filters.show == "hand":
+            query = query.where(table.c.judged_by.is_not(None))
+        if filters.words:
+            query = query.where(words.ilike(f"%{_literally(filters.words)}%", escape="\\"))
+        if filters.agent:
+            some = AGENTS.c.name.ilike(f"%{_literally(filters.agent)}%", escape="\\")
+            query = query.where(
+                or_(some, cast(table.c.agent_id, Text).startswith(filters.agent.lower(), autoescape=True))
+            )
+        if filters.detector:
+            of_it = [{"detector": filters.detector}]
+            found = table.c.findings.contains(of_it)
+            query = query.where(found if of_names else or_(found, TEXTS.c.external_findings.contains(of_it)))
+        parts.append(
+            query.add_columns(
+                func.coalesce(_micros(REVIEWS.c.requested_at), NEVER).label("asked_key"),
+                func.coalesce(-_micros(table.c.judged_at), NEVER).label("judged_key"),
+                about.label("about"),
+                pointer.label("at"),
+            )
+        )
+    item = (union_all(*parts) if len(parts) > 1 else parts[0]).subquery("item") if parts else _nothing()
+    narrowed = select(item)
+    if filters.asked:
+        narrowed = narrowed.where(item.c.review_requested_at.is_not(None))
+    if filters.show == "open" and not withheld:
+        narrowed = narrowed.where(_is_open(item))
+    return narrowed.subquery("wanted")
+
+
+def _nothing() -> Subquery:
+    """No item, in the form of :func:`_items`: names belong to no contest."""
+    names = _names().add_columns(AGENTS.c.name.label("agent_name"))
+    keys = {"asked_key": literal(0), "judged_key": literal(0), "about": AGENTS.c.agent_id, "at": literal("")}
+    return names.add_columns(*(key.label(name) for name, key in keys.items())).where(false()).subquery("item")
+
+
+def _is_open(item: Subquery) -> ColumnElement[bool]:
+    """Whether a person has yet to look at what is withheld."""
+    return or_(item.c.judged_by.is_(None), item.c.review_requested_at.is_not(None))
+
+
+def _micros(at: ColumnElement[Any]) -> ColumnElement[int]:
+    return cast(func.extract("epoch", at) * 1_000_000, BigInteger)
+
+
+def _place(key: Key) -> Any:
+    return tuple_(
+        literal(key.asked, BigInteger),
+        literal(key.judged, BigInteger),
+        literal(key.about, Uuid),
+        literal(key.pointer, Text),
+    )
+
+
+def _literally(words: str) -> str:
+    """Words for a pattern that stand for themselves."""
+    return "".join(f"\\{one}" if one in "\\%_" else one for one in words)
 
 
 # --- the external model ---

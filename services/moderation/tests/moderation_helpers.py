@@ -143,7 +143,8 @@ async def all_judged(service: Started) -> None:
         waiting = await backlog(service)
         return not waiting["texts"] and not waiting["names"] and not waiting["models"]
 
-    await until(nothing_waits)
+    # The processes that judge start with the first text, which takes long where much else runs.
+    await until(nothing_waits, 120.0)
 
     async def nothing_due() -> bool:
         async with service.runtime.database.transaction() as connection:

@@ -90,13 +90,13 @@ class Owned:
 
 
 def asked(field: Field, review: Review | None) -> bool:
-    """Whether a review of a text was asked for that nobody has answered."""
-    return review is not None and field.reviewed < review.version
+    """Whether a review of a flagged text was asked for that nobody has answered."""
+    return field.state == ev.State.FLAGGED and review is not None and field.reviewed < review.version
 
 
 def name_asked(name: NameState) -> bool:
-    """Whether a review of a name was asked for that nobody has answered."""
-    return name.review is not None and name.reviewed < name.review.version
+    """Whether a review of a flagged name was asked for that nobody has answered."""
+    return name.state == ev.State.FLAGGED and name.review is not None and name.reviewed < name.review.version
 
 
 # --- signing in ----------------------------------------------------------------------------------

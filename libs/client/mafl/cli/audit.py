@@ -29,10 +29,11 @@ def audit(
     Notes on texts are no part of it: each text keeps its own, see `mafl moderation history`.
     """
     acts = operate(state, lambda client: client.all_acts(limit=limit))
-    emit({"acts": acts}, json, lambda console: _show(console, acts))
+    emit({"acts": acts}, json, lambda console: show_acts(console, acts))
 
 
-def _show(console: Console, acts: list[dict[str, Any]]) -> None:
+def show_acts(console: Console, acts: list[dict[str, Any]]) -> None:
+    """A table of acts."""
     from rich.table import Table
     from rich.text import Text
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mafl.cli.audit import show_acts
 from mafl.cli.operator import DEFAULT_STATE, State, operate
 from mafl.cli.output import CommandError, Json, emit, err, examples, say_wrong
 
@@ -29,7 +30,7 @@ Version = Annotated[
     int, typer.Option("--version", min=0, help="The version of the verdict that you saw, as the queue shows it.")
 ]
 Note = Annotated[str, typer.Option("--note", help="Why; for operators alone.")]
-By = Annotated[str, typer.Option("--by", help="Who judges; for the history.")]
+By = Annotated[str, typer.Option("--by", envvar="MAFL_OPERATOR_NAME", help="Who you are; for the history.")]
 
 
 def install(app: typer.Typer) -> None:
@@ -376,6 +377,72 @@ _MEANS = {
 }
 
 
+@group.command("note", epilog=examples("mafl moderation note --agent 0199… --note 'Asked the league' --by ada"))
+def note(
+    note: Annotated[str, typer.Option("--note", help="What; for operators alone.")],
+    lineup: Lineup = None,
+    pointer: Pointer = None,
+    agent: Agent = None,
+    by: By = "operator",
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Note something of a text of a locked lineup, or of an agent's name, and judge nothing."""
+    about = _about(lineup, pointer, agent)
+    answer = operate(state, lambda client: client.note_on_text(**about, note=note, by=by))
+    emit(answer, json, lambda console: _show_history(console, answer))
+
+
+@group.command("take-back", epilog=examples("mafl moderation take-back 17 --by ada"))
+def take_back(
+    position: Annotated[int, typer.Argument(help="The judgement's number, as the history shows it.", min=1)],
+    by: By = "operator",
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Undo the newest judgement of a text: what held before holds again, a request that it answered is open again."""
+    answer = operate(state, lambda client: client.take_back(position, by=by))
+    emit(answer, json, lambda console: _show(console, answer["items"]))
+
+
+@group.command(
+    "history",
+    epilog=examples(
+        "mafl moderation history --lineup 0199…", "mafl moderation history --lineup 0199… --pointer /thesis --json"
+    ),
+)
+def history(
+    lineup: Annotated[str | None, typer.Option("--lineup", help="The lineup's id; all of it, or --pointer.")] = None,
+    pointer: Pointer = None,
+    agent: Agent = None,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """What people judged and noted of the texts of a locked lineup, or of an agent's name, oldest first."""
+    if (lineup is None) == (agent is None) or (lineup is None and pointer is not None):
+        raise CommandError(
+            "invalid-request", "Say whose history", "give --lineup, with --pointer or without, or --agent"
+        )
+    answer = operate(state, lambda client: client.moderation_history(lineup_id=lineup, agent_id=agent))
+    if pointer is not None:
+        answer = {
+            part: [one for one in rows if one["pointer"] == pointer] if isinstance(rows, list) else rows
+            for part, rows in answer.items()
+        }
+    emit(answer, json, lambda console: _show_history(console, answer))
+
+
+@group.command("audit", epilog=examples("mafl moderation audit", "mafl moderation audit --limit 1000 --json"))
+def audit(
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many acts, of the newest.")] = 100,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """What operators did in moderation, the newest first: who, when, what, and from where; signing in as well."""
+    acts = operate(state, lambda client: client.audit("moderation", limit=limit))
+    emit({"acts": acts}, json, lambda console: show_acts(console, acts))
+
+
 def _judge(
     verdict: str,
     version: int,
@@ -387,10 +454,7 @@ def _judge(
     state: State,
     json: bool,
 ) -> None:
-    if (lineup is None) == (agent is None) or (lineup is None) != (pointer is None):
-        raise CommandError("invalid-request", "Say what to judge", "give --lineup with --pointer, or --agent")
-    about = {"agent_id": agent} if lineup is None else {"lineup_id": lineup, "pointer": pointer}
-    judgement = {**about, "version": version, "state": verdict, "note": note, "by": by}
+    judgement = {**_about(lineup, pointer, agent), "version": version, "state": verdict, "note": note, "by": by}
     answer = operate(state, lambda client: client.judge(**judgement))
     emit(answer, json, lambda console: _show(console, answer["items"]))
 
@@ -411,6 +475,12 @@ def _show_backlog(console: Console, waiting: dict[str, Any]) -> None:
         )
 
 
+def _about(lineup: str | None, pointer: str | None, agent: str | None) -> dict[str, str | None]:
+    if (lineup is None) == (agent is None) or (lineup is None) != (pointer is None):
+        raise CommandError("invalid-request", "Say which text", "give --lineup with --pointer, or --agent")
+    return {"agent_id": agent} if lineup is None else {"lineup_id": lineup, "pointer": pointer}
+
+
 def _show(console: Console, items: list[dict[str, Any]]) -> None:
     from rich.markup import escape
 
@@ -427,6 +497,24 @@ def _show(console: Console, items: list[dict[str, Any]]) -> None:
             soft_wrap=True,
         )
         console.print(f"  {escape(_plain(item['text']))}", soft_wrap=True)
+        if item["review_sentence"]:
+            console.print(f"  its owner: {escape(_plain(item['review_sentence']))}", soft_wrap=True)
+
+
+def _show_history(console: Console, case: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    for item in case["items"]:
+        of_it = [one for one in [*case["history"], *case["notes"]] if one["pointer"] == item["pointer"]]
+        _show(console, [item])
+        for one in sorted(of_it, key=lambda one: str(one.get("judged_at") or one.get("noted_at"))):
+            if "judged_at" in one:
+                took = f" (takes back {one['takes_back']})" if one["takes_back"] else ""
+                did = f"[bold]{one['position']}[/] {one['judged_at']}  {one['was']} → {one['state']}{took}"
+            else:
+                did = f"  {one['noted_at']}  noted"
+            who = one.get("judged_by") or one.get("noted_by")
+            console.print(f"    {did}  by {escape(_plain(str(who)))}: {escape(_plain(one['note']))}", soft_wrap=True)
 
 
 def _plain(text: str) -> str:
