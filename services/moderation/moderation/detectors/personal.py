@@ -54,6 +54,13 @@ _SSN = re.compile(
 )
 _PHONE = re.compile(r"(?<![\w.,$/-])(?:\+?1[-. ])?(?:\(\d{3}\) ?|\d{3}([-.]))\d{3}[-.]\d{4}(?![\w-]|[.,]\d)")
 _ENOUGH_DIGITS = re.compile(r"\d(?:\D{0,3}\d){6}")
+_COUNTS = re.compile(
+    r"(?i) (?:draws|simulations?|sims|iterations|trials|runs|games|lineups|rows|combinations|samples|ways)\b"
+)
+_NAMES_A_THING = re.compile(
+    r"(?i)\b(?:id|ids|seed|seeded|hash|gsis|simulated|record|index|key|row|version|sku|entry)\b[^\w]{0,3}(?:\w{1,8} )?$"
+)
+"""What is counted, or numbered, is not called: ``2125550123 draws``, ``seed 2125550123``."""
 _DIGITS_RUN = re.compile(r"\d+")
 
 _MAY_HOLD = {
@@ -121,6 +128,10 @@ def _written_as_a_number(text: str, start: int, raw: str) -> bool:
     if raw.startswith(("+", "(")):
         return True
     if start and text[start - 1] in ".,$/-":
+        return False
+    if raw.isdigit() and (
+        _COUNTS.match(text, start + len(raw)) or _NAMES_A_THING.search(text, max(0, start - 24), start)
+    ):
         return False
     groups = [len(run) for run in _DIGITS_RUN.findall(raw)]
     separators = set(re.findall(r"\D+", raw))
