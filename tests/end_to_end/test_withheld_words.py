@@ -18,6 +18,7 @@ import asyncio
 import itertools
 import json
 import re
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class Fate(Enum):
     WITHDRAWN = "was published and is flagged now: its event has been told, nobody holds it any longer"
     WITHHELD = "is flagged, not checked, of a revision that is not final, or of a contest that is not locked"
     NOTED = "what an operator noted"
+    REDACTED = "is gone for good: it is nowhere at all"
     REFUSED = "was never taken: it is nowhere at all"
 
 
@@ -118,13 +120,14 @@ MAY_BE: Mapping[Fate, frozenset[str]] = {
     Fate.WITHDRAWN: frozenset({MODERATION}),
     Fate.WITHHELD: frozenset(),
     Fate.NOTED: frozenset(),
+    Fate.REDACTED: frozenset(),
     Fate.REFUSED: frozenset(),
 }
 """The places that may have a marker, by its fate."""
 INSIDE = frozenset(
     {"database contests", "database moderation", *(f"stream {name}" for name in (*PRIVATE, *topology.PRIVATE_STREAMS))}
 )
-"""The places whose business the words are; none of them may have what was refused."""
+"""The places whose business the words are; none of them may have what was refused or redacted."""
 
 
 # --- who plays -----------------------------------------------------------------------------------
@@ -196,6 +199,10 @@ class Season:
     """Whether moderation has come back, after the week that was locked without it."""
     by_hand: dict[str, str] = field(default_factory=dict)
     """What a person said of a marker's text: cleared or flagged."""
+    redacted: set[tuple[str, str, str]] = field(default_factory=set)
+    """Who wrote it, in which contest, under which pointer: all revisions are gone."""
+    opens: dict[str, str] = field(default_factory=dict)
+    """The marker of the text that each salt opens, also of salts that are no longer kept."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def plant(self, planted: Planted) -> str:
@@ -218,6 +225,8 @@ class Season:
             if one.what == "name":
                 return Fate.SHOWN if who.claimed and who.shown_name and judged and plays else Fate.NAME
             return Fate.SHOWN if who.shown_label and judged and plays else Fate.LABEL
+        if (one.who, one.contest, one.what) in self.redacted:
+            return Fate.REDACTED
         if one.contest not in locked or not one.final:
             return Fate.WITHHELD
         if said := self.by_hand.get(made):
@@ -501,8 +510,9 @@ def _changes(route: Route, one: Ask) -> bool:
 
 def salts(season: Season) -> dict[str, str]:
     """The marker of the text that each salt opens, of all revisions."""
-    rows = season.world.rows("moderation", "SELECT salt, text FROM texts WHERE salt IS NOT NULL")
-    return {str(salt): made for salt, text in rows for made in search(text) if made in season.planted}
+    rows = season.world.rows("moderation", "SELECT salt, text FROM texts WHERE salt IS NOT NULL AND text IS NOT NULL")
+    season.opens |= {str(salt): made for salt, text in rows for made in search(text) if made in season.planted}
+    return season.opens
 
 
 def complaints(season: Season, found: Found) -> list[str]:
@@ -514,7 +524,7 @@ def complaints(season: Season, found: Found) -> list[str]:
         if planted not in season.planted:
             continue  # A hash, of which there are many.
         fate = season.fate(planted)
-        allowed = MAY_BE[fate] if fate is Fate.REFUSED else MAY_BE[fate] | INSIDE
+        allowed = MAY_BE[fate] if fate in (Fate.REFUSED, Fate.REDACTED) else MAY_BE[fate] | INSIDE
         # Whoever signs in as an owner may see what agents say of themselves; nobody of those who look owns one.
         wrong += [
             f"{season.planted[planted]} {fate.value}, and {'its salt' if made in opens else 'it'} is in {place}: {how}"
@@ -543,7 +553,7 @@ async def test_after_a_season_no_word_that_is_withheld_is_anywhere_but_where_it_
     assert complaints(season, found) == []
     # The looking could have seen them: what is shown was found, what is kept is where it is kept.
     fates = by_fate(season, season.planted)
-    assert min(len(fates[fate]) for fate in Fate if fate not in (Fate.WITHDRAWN, Fate.NOTED)) >= 3
+    assert min(len(fates[fate]) for fate in Fate if fate not in (Fate.WITHDRAWN, Fate.NOTED, Fate.REDACTED)) >= 3
     flagged = {one.what for one in season.planted.values() if one.is_text and one.bad and one.contest in PLAYED}
     assert flagged == set(POINTERS), "every kind of field was flagged"
     for made in fates[Fate.WITHHELD]:
@@ -555,8 +565,8 @@ async def test_after_a_season_no_word_that_is_withheld_is_anywhere_but_where_it_
     assert set(salts(season)) & {one for one, places in found.places.items() if "public" in places}
 
 
-@pytest.mark.rule("A5", "A10", "M3", "M4")
-async def test_whoever_is_claimed_released_cleared_or_flagged_is_shown_or_gone_at_once(season: Season) -> None:
+@pytest.mark.rule("A5", "A10", "M3", "M4", "M6")
+async def test_whoever_is_claimed_released_cleared_flagged_or_redacted_is_shown_or_gone_at_once(season: Season) -> None:
     world, operator = season.world, season.world.operator
     before = by_fate(season, season.planted)
     await world.stack.start("moderation")
@@ -572,8 +582,13 @@ async def test_whoever_is_claimed_released_cleared_or_flagged_is_shown_or_gone_a
             state = "cleared" if one.contest == PLAYED[0] else "flagged"
             if (state == "cleared") == one.bad:
                 await _judge(season, made, state)
+    gone = (("clara", PLAYED[2], "/thesis"), ("flora", PLAYED[0], POINTERS[0]), ("ursula", UNCHECKED, POINTERS[1]))
+    salts(season)
+    for who, contest, pointer in gone:
+        await _redact(season, who, contest, pointer)
     await world.quiet()
     after = by_fate(season, season.planted)
+    assert len(after[Fate.REDACTED]) == 2 * len(gone), "of both revisions"
     assert {*before[Fate.SHOWN]} - {*after[Fate.SHOWN]}
     assert {*after[Fate.SHOWN]} - {*before[Fate.SHOWN]}
     assert len(after[Fate.WITHDRAWN]) >= len(POINTERS) - 3
@@ -615,3 +630,19 @@ async def _judge(season: Season, made: str, state: str) -> None:
         lineup_id=lineup_id, pointer=one.what, version=item["version"], state=state, note=f"Because of {note}.", by="me"
     )
     season.by_hand[made] = state
+
+
+async def _redact(season: Season, who: str, contest: str, pointer: str) -> None:
+    """Let a text go for good, of all its revisions, and wait until every store says that it is rid of it."""
+    operator, note = season.world.operator, season.plant(Planted("operator", "note"))
+    order = {"lineup_id": season.lineups[who, contest], "pointer": pointer, "reason": "decency"}
+    await operator.operate("POST", "/moderation/redactions", body={**order, "note": f"Because of {note}.", "by": "me"})
+    season.redacted.add((who, contest, pointer))
+    deadline = time.monotonic() + 60
+    while True:
+        listed = (await operator.operate("GET", "/moderation/redactions"))["redactions"]
+        made = [one for one in listed if one["lineup_id"] == order["lineup_id"]]
+        if len(made) == 2 and all(one["done"] for one in made):
+            return
+        assert time.monotonic() < deadline, made
+        await asyncio.sleep(0.1)
