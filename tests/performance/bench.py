@@ -14,6 +14,7 @@ MEASURED = {
     "intake": ("lineups taken: contests beside a textbook route and a bare validating one", "intake", {}),
     "optimal": ("the best lineup of a week beside pydfs-lineup-optimizer", "solving", {"count": 1}),
     "best": ("the 100 best lineups beside pydfs-lineup-optimizer", "solving", {"count": 100}),
+    "moderation": ("what moderation judges: a backlog with one and two processes, 200 lineups at once", "judging", {}),
     "intervals": ("the interval draw beside scipy.stats.bootstrap", "intervals", {}),
 }
 """The measurements there are: what each is, its module (with ``arguments`` and ``main``), what ``main`` gets more."""

@@ -58,6 +58,21 @@ def test_intake_is_measured_beside_its_peers_and_every_answer_is_a_201() -> None
     assert found["generator"]["ceiling"] > 0
 
 
+def test_moderation_clears_a_backlog_with_one_and_two_processes_and_what_comes_at_once() -> None:
+    done = bench("moderation", "--rounds", "1", "--lineups", "20", "--at-once", "5", "--json")
+    assert done.returncode == 0, done.stderr  # it ends with an error where a lineup is not taken or not judged
+    assert "Traceback" not in done.stderr
+    found = json.loads(done.stdout)
+    assert (found["name"], found["load"]) == ("moderation", {"lineups": 20, "at_once": 5, "texts": 19})
+    (of_round,) = found["rounds"]
+    assert of_round.keys() == found["measured"].keys() == {"one", "two", "at_once"}
+    ratio = of_round["two"]["rate"] / of_round["one"]["rate"]
+    assert found["ratios"]["two_workers"] == pytest.approx(ratio, rel=0.001)
+    assert 0 < found["seconds"]["at_once_taken"] <= found["seconds"]["at_once_judged"]
+    assert 0 < of_round["at_once"]["deepest"] <= 5 * 19
+    assert found["seconds"]["lineup"] > 0
+
+
 def needs(module: str) -> None:
     """Skip where the packages of ``bench`` are not installed; ``./run test`` installs them, so there it fails."""
     if not os.environ.get("CI"):
@@ -89,7 +104,7 @@ def test_what_cannot_be_measured_is_named_with_what_can() -> None:
     for name, why in (("week", "is not measured yet"), ("speed", "is nothing that can be measured")):
         done = bench(name, "--json")
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"run bench: '{name}' {why}; there are: intake, optimal, best, intervals" in done.stderr
+        assert f"run bench: '{name}' {why}; there are: intake, optimal, best, moderation, intervals" in done.stderr
     assert "intake: lineups taken" in " ".join(bench("--help").stdout.split())
 
 

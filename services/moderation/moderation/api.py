@@ -72,6 +72,14 @@ class FindingView(BaseModel):
     end: int
 
 
+class TroubleView(BaseModel):
+    """Why the pipeline could not judge: ``cause`` as in :class:`SetAsideView`."""
+
+    cause: Cause
+    detector: str | None
+    error: str
+
+
 class ItemView(BaseModel):
     """A text of a locked lineup, or an agent's name (then without lineup and pointer), and its verdict.
 
@@ -100,6 +108,8 @@ class ItemView(BaseModel):
     """Its words are gone for good since then: ``text`` and ``text_hash`` are empty."""
     review_requested_at: datetime | None
     review_sentence: str | None
+    set_aside: TroubleView | None
+    """Where the pipeline could not judge it: it is not checked yet, whatever else was found in it."""
 
 
 class QueueView(BaseModel):

@@ -962,7 +962,11 @@ class Store:
             select(TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer, TEXTS.c.contest, TEXTS.c.text)
             .join(SET_ASIDE, aside)
             .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
-            .where(TEXTS.c.pipeline_state == State.UNCHECKED.value, CONTESTS.c.cancelled_at.is_(None))
+            .where(
+                TEXTS.c.pipeline_state == State.UNCHECKED.value,
+                TEXTS.c.redacted_at.is_(None),
+                CONTESTS.c.cancelled_at.is_(None),
+            )
             .order_by(TEXTS.c.due_at, TEXTS.c.accepted_at)
         )
         held = query.limit(limit).with_for_update(of=TEXTS, skip_locked=True)
@@ -1919,6 +1923,7 @@ def _texts() -> Select[Any]:
             TEXTS.c.redacted_at,
             REVIEWS.c.requested_at.label("review_requested_at"),
             REVIEWS.c.sentence.label("review_sentence"),
+            _why_aside("text", *_KEY),
         )
         .join(FINALS, and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision))
         .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
@@ -1949,7 +1954,16 @@ def _names() -> Select[Any]:
         cast(null(), DateTime(timezone=True)).label("redacted_at"),
         REVIEWS.c.requested_at.label("review_requested_at"),
         REVIEWS.c.sentence.label("review_sentence"),
+        _why_aside("name", AGENTS.c.agent_id),
     ).outerjoin(REVIEWS, asked)
+
+
+def _why_aside(kind: Kind, *key: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Why the pipeline could not judge what a row is about, as an object; null where it is not set aside."""
+    same = [SET_ASIDE.c[name] == column for name, column in zip(_OF_KIND[kind], key, strict=True)]
+    why = [part for name in ("cause", "detector", "error") for part in (literal(name), SET_ASIDE.c[name])]
+    query = select(func.jsonb_build_object(*why, type_=JSONB)).where(SET_ASIDE.c.kind == kind, *same)
+    return query.scalar_subquery().label("set_aside")
 
 
 def _items(filters: Filters, *, withheld: bool = False) -> Subquery:

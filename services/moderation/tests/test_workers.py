@@ -129,6 +129,9 @@ async def test_a_text_over_which_a_process_is_lost_is_tried_alone_and_set_aside_
             "error": error,
             "count": 1,
         }
+        (item,) = (await service.operator.get("/operator/api/v1/moderation/queue")).json()["items"]
+        assert (item["pointer"], item["state"]) == ("/thesis", "unchecked")
+        assert item["set_aside"] == {"cause": cause, "detector": detector, "error": error}
         await asyncio.sleep(3)  # it is looked for meanwhile, and not tried again
         metrics = (await service.client.get("/metrics")).text
         assert value(metrics, f'mafl_moderation_set_aside_total{{cause="{cause}",detector="{detector}"}}') == 1

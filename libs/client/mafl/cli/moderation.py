@@ -491,6 +491,8 @@ def _show(console: Console, items: list[dict[str, Any]]) -> None:
         if item["lineup_id"] is not None:
             where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}"
         why = item["judged_by"] or ", ".join(sorted({finding["detector"] for finding in item["findings"]}))
+        if item.get("set_aside"):
+            why += f"(set aside: {item['set_aside']['cause']}, {item['set_aside']['detector'] or 'detector not known'})"
         asked = f"  [yellow]review requested {item['review_requested_at']}[/]" if item["review_requested_at"] else ""
         console.print(
             f"[bold]{item['state']}[/] {escape(why)}  {escape(where)} --version {item['version']}{asked}",
