@@ -117,7 +117,8 @@ class Grouped(Generic[Item, Done]):
     @property
     def busy(self) -> bool:
         """Whether as many groups are under way as may be, or were a moment ago."""
-        return asyncio.get_running_loop().time() - self._full < _MOMENT
+        full = len(self._running) >= self._bounds.abreast
+        return full or asyncio.get_running_loop().time() - self._full < _MOMENT
 
     def _start(self) -> None:
         self._starting = False
@@ -126,8 +127,6 @@ class Grouped(Generic[Item, Done]):
             if group:
                 task = asyncio.get_running_loop().create_task(self._do(group))
                 self._running.add(task)
-                if len(self._running) == self._bounds.abreast:
-                    self._full = asyncio.get_running_loop().time()
                 task.add_done_callback(self._ended)
 
     def _next(self) -> list[_Waiting[Item, Done]]:
@@ -139,6 +138,8 @@ class Grouped(Generic[Item, Done]):
         return [waiting for waiting in group if not waiting.outcome.done()]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        if len(self._running) >= self._bounds.abreast:
+            self._full = asyncio.get_running_loop().time()
         self._running.discard(task)
         self._start()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from common.grouped import Bounds, Grouped
+from common.grouped import _MOMENT, Bounds, Grouped
 from common.problems import Unavailable
 
 USUAL = Bounds(largest=4, abreast=1, room=100, patience=5)
@@ -142,3 +142,22 @@ async def test_what_has_given_up_takes_no_room_though_nobody_comes_to_do_it() ->
     await asyncio.sleep(0.01)
     assert await grouped(99) == 99
     assert done == [0, 99]
+
+
+async def test_it_is_busy_while_as_many_groups_run_as_may_however_long_they_take_and_a_moment_longer() -> None:
+    held = asyncio.Event()
+
+    async def work(items: Sequence[int]) -> list[int | Exception]:
+        await held.wait()
+        return list(items)
+
+    grouped = Grouped(work, USUAL)
+    assert not grouped.busy
+    calls = [asyncio.ensure_future(grouped(item)) for item in range(2)]
+    await asyncio.sleep(3 * _MOMENT)
+    assert grouped.busy
+    held.set()
+    await asyncio.gather(*calls)
+    assert grouped.busy
+    await asyncio.sleep(3 * _MOMENT)
+    assert not grouped.busy
