@@ -1,8 +1,9 @@
 """The external model's stage: take texts, ask about them, keep what was answered, judge by it.
 
 Three short transactions with a call between the first two and never inside one. The first holds the model's breaker,
-looks what the budget leaves, and leases texts; the second keeps the answer or the failure; the third gives the answers
-to all texts that wait for them. Whatever is killed in between, the lease runs out and the text is asked about again.
+looks what the budget leaves, and leases texts; the second keeps the answer or the failure; the third gives the answer
+to all texts that wait for it. Killed before the second, the lease runs out and the text is asked about again; before
+the third, the next look finds the answer. So it does for words that came after their answer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from moderation.breaker import Breaker, Cause, Door
 from moderation.domain import Finding, Stage, Verdict
 from moderation.external import Answer, Asker, NoAnswer, Opinion, asker, name_of
 from moderation.settings import ExternalSettings
-from moderation.store import ExternalStore, Scope, Spent, Store, ToAsk
+from moderation.store import ExternalStore, Opened, Scope, Spent, Store, ToAsk
 
 SETTINGS = "external"
 """Where a runtime's state has the settings of this stage."""
@@ -38,6 +39,8 @@ _LARGEST_REQUEST = 64 * 1024
 """Bytes of text in one request, unless one text alone has more."""
 _LOOK_AT_LEAST_EVERY = 1.0
 _LOOK_AT_MOST_EVERY = 0.2
+_SHARE_OF_THE_TIME = 0.1
+"""Of one connection's time that may go into looks that find nothing, and into counting."""
 _MEASURE_EVERY = 2.0
 _LEASE_BEYOND_THE_CALL = 5.0
 """Seconds that a lease outlives the call's own deadline, for its answer to be written down."""
@@ -53,6 +56,14 @@ class Taken:
     tokens: int
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a look at the waiting texts came to: texts for one request, or how many an answer was there for."""
+
+    taken: Taken | None = None
+    judged: int = 0
+
+
 class ExternalStage:
     """One copy's part of the stage: settings, the model's client and where all is kept."""
 
@@ -65,32 +76,46 @@ class ExternalStage:
         self.scope = scope_of(settings, runtime)
         self._broke = False
 
-    async def take(self) -> Taken | None:
-        """Lease texts for one request and count it; ``None`` where there is nothing to ask, or it may not be asked."""
+    async def look(self) -> Look:
+        """Judge texts by answers that are there already; where there are none, lease texts for one request, if it may
+        be made, and count it."""
         settings = self.settings
         async with self.database.transaction() as connection:
             store = ExternalStore(connection)
             held = await store.hold(self.name)
             now = await SystemClock().now(connection)
             door = held.door(now, settings.breaker_failures)
+            found = await self._find(store, now, probing=door is Door.HALF_OPEN)
+            opened = [one for one in found if isinstance(one, Opened)]
+            if opened:
+                return Look(judged=await self._judge(Store(connection), opened))
             left = allowance(settings, await store.spent(periods(now)))
-            if door is Door.OPEN:
-                return None
-            if self._is_broke(left):
-                return None
-            probe = door is Door.HALF_OPEN
-            found = await store.to_ask(self.scope, now, 8 * settings.batch, untried_first=probe)
-            chosen = choose(found, min(settings.batch, left.texts), left.tokens, self.model)
+            if not settings.asking or door is Door.OPEN or self._is_broke(left):
+                return Look()
+            to_ask = [one for one in found if isinstance(one, ToAsk)]
+            chosen = choose(to_ask, min(settings.batch, left.texts), left.tokens, self.model)
             if not chosen:
-                return None
+                return Look()
             until = now + timedelta(seconds=settings.timeout + _LEASE_BEYOND_THE_CALL)
-            if probe:
+            if door is Door.HALF_OPEN:
                 await store.keep_breaker(self.name, held.probing(until))
             taken = Taken(uuid4(), chosen, now, self.model.tokens([text.text for text in chosen]))
             await store.lease(self.name, chosen, taken.lease, until)
             await store.spend(periods(now), Spent(1, len(chosen), taken.tokens))
             await store.forget_minutes(now - timedelta(hours=1))
-        return taken
+        return Look(taken)
+
+    async def _find(self, store: ExternalStore, now: datetime, *, probing: bool) -> Sequence[ToAsk | Opened]:
+        """Texts of the contest whose lock is nearest and that has any; to try the service, such as never failed first:
+        it is not to be taken for dead because of one text that nobody can judge."""
+        contests = await store.contests_to_ask(self.scope)
+        for untried in (True, False) if probing else (False,):
+            for contest, locked in contests:
+                limit = 8 * self.settings.batch
+                found = await store.to_ask(self.scope, contest, now, limit, locked=locked, untried=untried)
+                if found:
+                    return found
+        return ()
 
     async def ask(self, taken: Taken) -> None:
         """Make the request and keep what comes of it."""
@@ -123,6 +148,13 @@ class ExternalStage:
             await store.answered(self.name, verdicts)
             if answer.tokens is not None:
                 await store.spend(periods(taken.at), Spent(tokens=answer.tokens - taken.tokens))
+        hashes = [text.text_hash for text in taken.texts]
+        while True:
+            async with self.database.transaction() as connection:
+                opened = await ExternalStore(connection).opened(self.scope, hashes, TEXTS_OPENED_AT_ONCE)
+                if not opened:
+                    break
+                await self._judge(Store(connection), opened)
         for state in (State.CLEARED, State.FLAGGED):
             told = sum(verdict.state is state for _, verdict, _ in verdicts)
             self.metrics.moderation_external_answered.labels(state.value).inc(told)
@@ -160,15 +192,9 @@ class ExternalStage:
             asked_again_at=max([at for _, at in again] + ([after.open_until] if after.open_until else [])).isoformat(),
         )
 
-    async def judge(self) -> int:
-        """Give what was answered to the texts that wait for it; how many got a verdict."""
-        async with self.database.transaction() as connection:
-            opened = await ExternalStore(connection).opened(self.scope, TEXTS_OPENED_AT_ONCE)
-            verdicts = {
-                answer.place: Verdict(answer.state, self._findings(answer.rules, answer.length)) for answer in opened
-            }
-            if verdicts:
-                await commands.take_verdicts(Store(connection), Stage.EXTERNAL, verdicts, self.name)
+    async def _judge(self, store: Store, opened: Sequence[Opened]) -> int:
+        verdicts = {one.place: Verdict(one.state, self._findings(one.rules, one.length)) for one in opened}
+        await commands.take_verdicts(store, Stage.EXTERNAL, verdicts, self.name)
         return len(verdicts)
 
     def _is_broke(self, left: Spent) -> bool:
@@ -210,6 +236,7 @@ async def ask(runtime: Runtime) -> None:
             logger.warning("an answer of the external model found no database", error=type(error).__name__)
         finally:
             slots.release()
+            runtime.wake("publish")
             runtime.wake("ask")
 
     try:
@@ -217,21 +244,20 @@ async def ask(runtime: Runtime) -> None:
             for call in [call for call in calls if call.done()]:
                 calls.remove(call)
                 call.result()
-            if await stage.judge():
+            await slots.acquire()
+            began = time.monotonic()
+            seen = Look()
+            try:
+                seen = await stage.look()
+            finally:
+                if seen.taken is None:
+                    slots.release()
+            if seen.taken is not None:
+                calls.add(asyncio.create_task(one(seen.taken)))
+            elif seen.judged:
                 runtime.wake("publish")
-                continue
-            taken = None
-            if settings.asking:
-                await slots.acquire()
-                try:
-                    taken = await stage.take()
-                finally:
-                    if taken is None:
-                        slots.release()
-            if taken is not None:
-                calls.add(asyncio.create_task(one(taken)))
             else:
-                await asyncio.sleep(_LOOK_AT_MOST_EVERY)
+                await asyncio.sleep(max(_LOOK_AT_MOST_EVERY, (time.monotonic() - began) / _SHARE_OF_THE_TIME))
                 await runtime.woken("ask", at_most=_LOOK_AT_LEAST_EVERY)
     finally:
         for call in calls:
@@ -246,6 +272,7 @@ async def measure_the_external_model(runtime: Runtime) -> None:
     scope = scope_of(settings, runtime)
     metrics = runtime.metrics
     while True:
+        began = time.monotonic()
         async with runtime.database.transaction() as connection:
             store = ExternalStore(connection)
             now = await SystemClock().now(connection)
@@ -260,7 +287,7 @@ async def measure_the_external_model(runtime: Runtime) -> None:
         for unit, period, limit in limits(settings):
             left = max(limit - getattr(spent[period], unit), 0)
             metrics.moderation_external_budget_left.labels(unit, period).set(left)
-        await asyncio.sleep(_MEASURE_EVERY)
+        await asyncio.sleep(max(_MEASURE_EVERY, (time.monotonic() - began) / _SHARE_OF_THE_TIME))
 
 
 def tasks(settings: ExternalSettings) -> tuple[Task, ...]:

@@ -77,6 +77,7 @@ CONTESTS = Table(
 The texts of a contest that was called off are kept and wait for nothing: nobody will ever see them.
 """
 
+_TO_ASK = "asks_external AND state = 'unchecked'"
 TEXTS = Table(
     "texts",
     METADATA,
@@ -110,7 +111,8 @@ TEXTS = Table(
     Column("redacted_at", DateTime(timezone=True)),
     Index("texts_waiting", "due_at", "accepted_at", postgresql_where=text("pipeline_state IS NULL")),
     Index("texts_withheld", "judged_at", postgresql_where=text("state <> 'cleared'")),
-    Index("texts_to_ask", "contest", "text_hash", postgresql_where=text("asks_external AND state = 'unchecked'")),
+    Index("texts_to_ask", "contest", "lineup_id", "revision", postgresql_where=text(_TO_ASK)),
+    Index("texts_to_ask_by_words", "text_hash", postgresql_where=text(_TO_ASK)),
 )
 """Every text of every revision, kept whether or not it is ever published (M5), with its ``domain.Standing``.
 
@@ -135,6 +137,7 @@ FINALS = Table(
     Column("said_judged", Text, nullable=False),
     Column("said_released", Text, nullable=False),
     Index("finals_stale", "contest", "lineup_id", postgresql_where=text("stale")),
+    Index("finals_of_contests", "contest", "lineup_id"),
 )
 """Final revisions and what has been told of them; ``stale`` where there may be something new to tell."""
 
@@ -2091,15 +2094,6 @@ class ToAsk:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What was spent in a period."""
-
-    requests: int = 0
-    texts: int = 0
-    tokens: int = 0
-
-
-@dataclass(frozen=True)
 class Opened:
     """An answer to what a text waits for; ``length`` is the text's, in code points."""
 
@@ -2107,6 +2101,15 @@ class Opened:
     length: int
     state: State
     rules: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was spent in a period."""
+
+    requests: int = 0
+    texts: int = 0
+    tokens: int = 0
 
 
 class ExternalStore:
@@ -2166,28 +2169,47 @@ class ExternalStore:
         past = and_(EXTERNAL_SPENT.c.period == "minute", EXTERNAL_SPENT.c.begins_at < before)
         await self.connection.execute(delete(EXTERNAL_SPENT).where(past))
 
-    async def to_ask(self, scope: Scope, now: datetime, limit: int, *, untried_first: bool) -> Sequence[ToAsk]:
-        """Texts to ask about, what locks (or locked) nearest to the present first, an agent's beside each other.
+    async def contests_to_ask(self, scope: Scope) -> Sequence[tuple[str, bool]]:
+        """Contests of which texts may be asked about, and whether each is locked: the lock nearest to now first."""
+        distance = func.abs(func.extract("epoch", CONTESTS.c.locks_at - scope.now))
+        locked = CONTESTS.c.locked_at.is_not(None)
+        waits = exists().where(TEXTS.c.contest == CONTESTS.c.contest, _WAITS)
+        query = select(CONTESTS.c.contest, locked).where(CONTESTS.c.cancelled_at.is_(None), waits)
+        if not scope.before_lock:
+            query = query.where(locked)
+        rows = await self.connection.execute(query.order_by(distance.asc().nulls_last(), CONTESTS.c.contest))
+        return [(row[0], row[1]) for row in rows]
 
-        Those that are leased, or that failed and rest until after ``now`` (which is true time), are left out.
+    async def to_ask(
+        self, scope: Scope, contest: str, now: datetime, limit: int, *, locked: bool, untried: bool = False
+    ) -> Sequence[ToAsk | Opened]:
+        """Texts of a contest that may be asked about, an agent's beside each other, and answers that are there already.
+
+        Those that are leased, or that failed and rest until after ``now`` (which is true time), are left out; with
+        ``untried`` all that ever failed.
         """
         asked = EXTERNAL_VERDICTS.c
         attempts = func.coalesce(asked.attempts, 0)
-        distance = func.abs(func.extract("epoch", func.coalesce(CONTESTS.c.locks_at, TEXTS.c.due_at) - scope.now))
         resting = func.coalesce(or_(asked.ask_after > now, asked.leased_until > now), false())
         query = (
             select(
+                *_OPENED,
                 TEXTS.c.text_hash,
                 _of_whom(scope).label("scope"),
                 TEXTS.c.text,
                 attempts.label("attempts"),
                 func.coalesce(asked.alone, false()).label("alone"),
             )
-            .where(asked.state.is_(None), ~resting)
-            .order_by(*((attempts, distance) if untried_first else (distance, attempts)), TEXTS.c.agent_id, *_KEY)
+            .where(or_(asked.state.is_not(None), ~resting))
+            .order_by(TEXTS.c.lineup_id, TEXTS.c.pointer)
             .limit(limit)
         )
-        return [ToAsk(**row) for row in (await self.connection.execute(_askable(query, scope))).mappings()]
+        if untried:
+            query = query.where(attempts == 0)
+        return [
+            ToAsk(row.text_hash, row.scope, row.text, row.attempts, row.alone) if row.state is None else _opened(row)
+            for row in await self.connection.execute(_askable(query, scope, contest, locked))
+        ]
 
     async def lease(self, asker: str, texts: Sequence[ToAsk], lease: UUID, until: datetime) -> None:
         """Take texts that :meth:`to_ask` gave while :meth:`hold` holds; nobody else asks about them until then."""
@@ -2251,34 +2273,29 @@ class ExternalStore:
         rows = [{"of_scope": of.scope, "of_hash": of.text_hash, "new_ask_after": after} for of, after in texts]
         await self.connection.execute(statement, rows)
 
-    async def opened(self, scope: Scope, limit: int) -> Sequence[Opened]:
-        """Answers that texts wait for, whichever copy got them and for whichever text with these words."""
+    async def opened(self, scope: Scope, hashes: Sequence[str], limit: int) -> Sequence[Opened]:
+        """Answers about these words to all texts that wait for them, whoever's and wherever they are."""
         query = (
-            select(
-                *_KEY,
-                func.length(TEXTS.c.text).label("length"),
-                EXTERNAL_VERDICTS.c.state,
-                EXTERNAL_VERDICTS.c.rules,
-            )
+            select(*_OPENED)
             .select_from(TEXTS)
             .join(EXTERNAL_VERDICTS, _answers(scope))
-            .where(_WAITS, EXTERNAL_VERDICTS.c.state.is_not(None))
+            .where(_WAITS, TEXTS.c.text_hash.in_(hashes), EXTERNAL_VERDICTS.c.state.is_not(None))
             .order_by(*_KEY)
             .limit(limit)
         )
-        return [
-            Opened(Place(row.lineup_id, row.revision, row.pointer), row.length, State(row.state), row.rules)
-            for row in await self.connection.execute(query)
-        ]
+        return [_opened(row) for row in await self.connection.execute(query)]
 
     async def waiting(self, scope: Scope) -> tuple[int, float]:
         """How many texts the model may be asked about now and has not answered; for how many seconds the oldest."""
-        since = func.min(func.greatest(TEXTS.c.pipeline_at, CONTESTS.c.locked_at))
-        age = func.coalesce(func.extract("epoch", func.clock_timestamp() - since), 0)
-        counted: Any = select(func.count().label("texts"), age.label("oldest"))
-        query = _askable(counted.where(EXTERNAL_VERDICTS.c.state.is_(None)), scope)
-        row = (await self.connection.execute(query)).one()
-        return row.texts, max(float(row.oldest), 0.0)
+        texts, oldest = 0, 0.0
+        for contest, locked in await self.contests_to_ask(scope):
+            since = func.min(func.greatest(TEXTS.c.pipeline_at, CONTESTS.c.locked_at))
+            age = func.coalesce(func.extract("epoch", func.clock_timestamp() - since), 0)
+            counted: Any = select(func.count().label("texts"), age.label("oldest"))
+            query = _askable(counted, scope, contest, locked).join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
+            row = (await self.connection.execute(query.where(EXTERNAL_VERDICTS.c.state.is_(None)))).one()
+            texts, oldest = texts + row.texts, max(oldest, float(row.oldest))
+        return texts, oldest
 
 
 _WAITS = and_(
@@ -2290,6 +2307,17 @@ _WAITS = and_(
     TEXTS.c.redacted_at.is_(None),
 )
 """Nothing but the want of the external model's word keeps such a text from being cleared."""
+
+_OPENED = (
+    *_KEY,
+    func.length(TEXTS.c.text).label("length"),
+    EXTERNAL_VERDICTS.c.state.label("state"),
+    EXTERNAL_VERDICTS.c.rules,
+)
+
+
+def _opened(row: Any) -> Opened:
+    return Opened(Place(row.lineup_id, row.revision, row.pointer), row.length, State(row.state), row.rules)
 
 
 def _of_whom(scope: Scope) -> ColumnElement[str]:
@@ -2313,20 +2341,20 @@ def _of_asked(asker: str) -> Sequence[ColumnElement[bool]]:
     )
 
 
-def _askable(query: Select[Any], scope: Scope) -> Select[Any]:
-    """A query over the texts that may be asked about: of final revisions; before a lock of the newest ones, or none."""
-    later = TEXTS.alias()
-    superseded = exists().where(later.c.lineup_id == TEXTS.c.lineup_id, later.c.revision > TEXTS.c.revision)
-    may = and_(CONTESTS.c.locked_at.is_not(None), FINALS.c.revision == TEXTS.c.revision)
-    if scope.before_lock:
-        may = or_(may, and_(CONTESTS.c.locked_at.is_(None), ~superseded))
-    query = (
-        query.select_from(TEXTS)
-        .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
-        .outerjoin(FINALS, FINALS.c.lineup_id == TEXTS.c.lineup_id)
-        .outerjoin(EXTERNAL_VERDICTS, _answers(scope))
-        .where(_WAITS, CONTESTS.c.cancelled_at.is_(None), may)
-    )
+def _askable(query: Select[Any], scope: Scope, contest: str, locked: bool) -> Select[Any]:
+    """A query over the texts of a contest that may be asked about: of final revisions, before the lock of the newest.
+
+    It goes out from the lineups, and from those that are claimed: what is never asked about costs nothing here.
+    """
+    of_contest = TEXTS.c.contest == contest
+    if locked:
+        of_final = and_(TEXTS.c.lineup_id == FINALS.c.lineup_id, TEXTS.c.revision == FINALS.c.revision)
+        query = query.select_from(FINALS).join(TEXTS, and_(of_contest, of_final)).where(FINALS.c.contest == contest)
+    else:
+        later = TEXTS.alias()
+        superseded = exists().where(later.c.lineup_id == TEXTS.c.lineup_id, later.c.revision > TEXTS.c.revision)
+        query = query.select_from(TEXTS).where(of_contest, ~superseded)
     if not scope.unclaimed:
-        query = query.join(CLAIMS, and_(CLAIMS.c.agent_id == TEXTS.c.agent_id, CLAIMS.c.claimed))
-    return query
+        agent = FINALS.c.agent_id if locked else TEXTS.c.agent_id
+        query = query.join(CLAIMS, and_(CLAIMS.c.agent_id == agent, CLAIMS.c.claimed))
+    return query.outerjoin(EXTERNAL_VERDICTS, _answers(scope)).where(_WAITS)
