@@ -75,10 +75,11 @@ async def take_verdicts(
 ) -> Sequence[Taken]:
     """Keep what a stage, at a version, said of texts: the one way in which a verdict of a stage is written.
 
-    Whatever happened since the texts were read counts: they are held here, and ``Standing.judged`` says what becomes
-    of each, for which ``again`` and ``asks_external`` are meant. What the pipeline judged at ``before`` or later is
-    left as it is, and so is a verdict that says nothing else in the same version. Returns those that changed, or with
-    ``dry_run`` those that would, and then writes nothing. Whoever calls wakes "publish" after the commit.
+    Whatever happened since the texts were read counts: they are held here, and ``Standing.judged`` says what becomes of
+    each, for which ``again`` and ``asks_external`` are meant. What the pipeline judged at ``before`` or later is left
+    as it is, and so is a verdict that says nothing else in the same version and asks no other stage. Returns those that
+    changed, or with ``dry_run`` those that would, and then writes nothing. Whoever calls wakes "publish" after the
+    commit.
     """
     held = await store.hold(verdicts)
     news: list[tuple[Held, Standing]] = []
@@ -86,7 +87,9 @@ async def take_verdicts(
         verdict = verdicts[place]
         if before is not None and text.pipeline_at is not None and text.pipeline_at >= before:
             continue
-        if again and text.standing.of(stage) == verdict and text.version_of(stage) == version:
+        asks = text.standing.asks_external if asks_external is None else asks_external
+        known = text.standing.of(stage) == verdict and text.version_of(stage) == version
+        if again and known and asks == text.standing.asks_external:
             continue
         after = text.standing.judged(stage, verdict, again=again, asks_external=asks_external)
         if after != text.standing:

@@ -30,6 +30,7 @@ from common.problems import NotFound, Unavailable
 from common.service import Runtime
 from moderation import commands, domain
 from moderation.domain import Difference, Rerun, Stage, Standing, Verdict
+from moderation.settings import ExternalSettings
 from moderation.store import Aside, Changed, HeldName, Old, RerunStore, Run, Store
 from moderation.workers import Job, Workers
 
@@ -87,8 +88,11 @@ async def stop(store: RerunStore, rerun: UUID, *, by: str, via: str) -> None:
         await audit.record(store.connection, who=by, what="stop rerun", target=f"rerun/{rerun}", after={"via": via})
 
 
-async def step(store: Store, judges: Judges) -> bool:
-    """Go on with the oldest rerun by one batch; whether there was one."""
+async def step(store: Store, judges: Judges, *, asks_external: bool | None = None) -> bool:
+    """Go on with the oldest rerun by one batch; whether there was one.
+
+    ``asks_external``: whether texts need an external model's word from now on; unless given it stays as it was.
+    """
     reruns = RerunStore(store.connection)
     version = await judges.version()
     run = await reruns.next(version)
@@ -103,7 +107,10 @@ async def step(store: Store, judges: Judges) -> bool:
     names = {contest: await store.names(contest) for contest in {one.contest for one in old if one.contest is not None}}
     verdicts = await judges.again(old, names, SECONDS_AT_ONCE) if old else []
     judged = list(zip(old, verdicts, strict=False))
-    changed = await {"texts": _texts, "names": _names, "models": _models}[run.phase](store, run, version, judged)
+    if run.phase == "texts":
+        changed = await _texts(store, run, version, judged, asks_external)
+    else:
+        changed = await {"names": _names, "models": _models}[run.phase](store, run, version, judged)
     if not run.wanted.dry_run:
         # What could not be judged and now is lies aside no longer.
         told = [_aside(one) for one, verdict in judged if verdict.state is not State.UNCHECKED]
@@ -148,7 +155,9 @@ def _by_detector(so_far: Mapping[str, Sequence[int]], more: Sequence[Difference]
     return counts
 
 
-async def _texts(store: Store, run: Run, version: str, judged: Sequence[tuple[Old, Verdict]]) -> list[Changed]:
+async def _texts(
+    store: Store, run: Run, version: str, judged: Sequence[tuple[Old, Verdict]], asks_external: bool | None
+) -> list[Changed]:
     at = {old.place: (old, verdict) for old, verdict in judged if old.place is not None}
     taken = await commands.take_verdicts(
         store,
@@ -156,6 +165,7 @@ async def _texts(store: Store, run: Run, version: str, judged: Sequence[tuple[Ol
         {place: verdict for place, (_, verdict) in at.items()},
         version,
         again=True,
+        asks_external=asks_external,
         before=run.created_at,
         dry_run=run.wanted.dry_run,
     )
@@ -252,12 +262,14 @@ class ByWorkers:
 async def go_on(runtime: Runtime, workers: Workers) -> None:
     """Go on with reruns for ever, whenever nothing waits to be judged for the first time."""
     judges = ByWorkers(workers)
+    external: ExternalSettings = runtime.state["external"]
     while True:
         async with runtime.database.transaction() as connection:
             goes_on = await RerunStore(connection).any_running() and not await Store(connection).any_waiting()
         if goes_on:
             async with runtime.database.transaction() as connection:
-                goes_on = await step(Store(connection), judges)
+                goes_on = await step(Store(connection), judges, asks_external=external.configured)
             runtime.wake("publish")
+            runtime.wake("ask")
         if not goes_on:
             await runtime.woken("rerun")

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -37,7 +38,8 @@ from .model_server import (
     honest,
     model_server,
 )
-from .moderation_helpers import all_judged, final, locked, opened, query, submitted, told, until
+from .moderation_helpers import all_judged, final, locked, opened, query, submitted, told
+from .moderation_helpers import until as patiently
 
 KEY = "sk-of-the-tests-0123456789"
 CONTEST = "2026-W04"
@@ -49,6 +51,7 @@ WORDS = {
 CLEAN = {"/thesis": "Stack the shootout.", "/picks/0/rationale": "Smash spot.", "/picks/0/main_factor": "volume"}
 
 Configure = Callable[..., None]
+until = partial(patiently, patience=90)
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ async def come_to(service: Started, **wanted: int) -> None:
         found = [row.state for row in standing]
         return {state: found.count(state) for state in set(found)} == wanted
 
-    await until(reached, patience=90)
+    await until(reached)
 
 
 async def asked(server: ModelServer, texts: int = 1) -> None:
@@ -608,3 +611,47 @@ async def test_a_redacted_text_is_not_sent_and_the_hash_of_its_words_goes_with_t
             await asked(server, 2)
             await asyncio.sleep(0.6)
             assert sorted(server.texts) == sorted(text for pointer, text in CLEAN.items() if pointer != "/thesis")
+
+
+@pytest.mark.rule("M4")
+async def test_switched_on_or_off_nothing_changes_until_a_rerun_and_then_old_texts_too(
+    start: Start, configure: Configure
+) -> None:
+    async def rerun(service: Started, **choice: Any) -> dict[str, int]:
+        answer = await service.operator.post("/operator/api/v1/moderation/reruns", json={"everything": True, **choice})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = {}
+
+        async def done() -> bool:
+            one = await service.operator.get(f"/operator/api/v1/moderation/reruns/{answer.json()['rerun']}")
+            found.update(one.json())
+            return bool(found["state"] != "running")
+
+        await until(done)
+        return dict(found["counts"])
+
+    async with model_server() as server:
+        configure(server, kind="none")
+        async with start("moderation") as service:
+            url = service.database_url
+            await played(service, uuid4())
+            await come_to(service, cleared=3)
+        configure(server)
+        async with start("moderation", database_url=url) as service:
+            await rerun(service, dry_run=True)
+            await asyncio.sleep(0.6)
+            await come_to(service, cleared=3)
+            assert server.connections == 0
+            await rerun(service)
+            await come_to(service, cleared=2, flagged=1)
+            _, _, words = await newest(service)
+            assert UNFIT not in "".join(words.values())
+            server.answering = status(500)
+            await played(service, uuid4(), {"/thesis": "Other words."}, "2026-W05")
+            await come_to(service, cleared=2, flagged=1, unchecked=1)
+        configure(server, kind="none")
+        async with start("moderation", database_url=url) as service:
+            await asyncio.sleep(0.6)
+            await come_to(service, cleared=2, flagged=1, unchecked=1)
+            await rerun(service)
+            await come_to(service, cleared=3, flagged=1)
