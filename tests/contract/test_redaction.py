@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -28,6 +28,8 @@ from mafl.errors import MaflError
 from mafl.export import download
 from mafl.models import Contest, Pool
 from mafl.verify import Report, verify
+from registry import people
+from registry.store import Store as Registry
 from testkit import contracts
 from testkit.fixtures import Start, Started, admin
 from testkit.searching import in_database, in_files
@@ -319,6 +321,51 @@ async def test_the_words_of_a_text_go_from_every_store_and_its_leaf_and_a_dated_
     assert (await world.shown(other["lineup"]))[THESIS]["withheld"] == "redacted"
     assert (await world.shown(other["lineup"]))[RATIONALE]["withheld"] == "unclaimed"
     assert world.everywhere("Nightjar") == []
+
+
+@pytest.mark.rule("M4", "M6")
+async def test_what_an_owner_said_for_a_text_goes_with_it(world: World) -> None:
+    link = "https://blog.example/turnstone"
+    last = await world.submit(0, await entry(world, rationale=f"All on {link}.", factor=f"See {link}/wind."))
+    await world.contests.move_clock(datetime.fromisoformat(LOCK))
+    lineup = last["lineup"]
+    for _ in range(1500):
+        if FACTOR in await withheld(world):
+            break
+        await asyncio.sleep(0.02)
+    await world.quiet()
+
+    async def ask(pointer: str, sentence: str) -> ev.ReviewRequested:
+        async with world.registry.runtime.database.transaction() as connection:
+            (agent,) = [one for one in await Registry(connection).agents() if one.claimed]
+            assert agent.owner_id is not None
+            return await people.ask_review(
+                Registry(connection),
+                agent.owner_id,
+                agent.agent_id,
+                UUID(lineup),
+                pointer,
+                sentence=sentence,
+                now=wall(),
+            )
+
+    await ask(RATIONALE, "Turnstone is my own page.")
+    await ask(FACTOR, "Sanderling is another one.")
+    await world.quiet()
+    places = {where.split(":")[0] for where in world.everywhere("Turnstone is my")}
+    assert places == {"registry", "moderation", "streams"}
+    await world.order(lineup, RATIONALE)
+    await world.quiet()
+    assert world.everywhere("Turnstone is my") == []
+    assert {where.split(":")[0] for where in world.everywhere("Sanderling is another")} == places
+    with pytest.raises(people.NothingToReview):
+        await ask(RATIONALE, "Once more.")
+
+
+async def withheld(world: World) -> list[str]:
+    """The pointers of the texts in the operators' queue."""
+    answer = await world.moderation.operator.get("/operator/api/v1/moderation/queue")
+    return [item["pointer"] for item in answer.json()["items"]]
 
 
 @pytest.mark.rule("M6", "C8", "C10")

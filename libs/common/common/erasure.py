@@ -85,12 +85,12 @@ async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_lo
 
 
 async def erase(js: JetStreamContext, text: ev.Redaction, order: Msg | None = None) -> int:
-    """Erase every message that carries the words of a text, dead letters too; how many.
+    """Erase every message that carries the words of a text, dead letters too, or what its owner said for it; how many.
 
     ``order`` is kept from being delivered again meanwhile.
     """
     erased = 0
-    for kind in WITH_WORDS:
+    for kind in (*WITH_WORDS, ev.ReviewRequested):
         dead = topology.DEAD_PRIVATE if kind.stream in topology.PRIVATE_STREAMS else topology.DEAD_LETTERS
         for stream, subject in (
             (kind.stream, kind.subject()),
@@ -132,6 +132,9 @@ def _carries(data: bytes, text: ev.Redaction) -> bool:
         return False
     try:
         said = json.loads(data)["data"]
+        if "pointers" in said:
+            # A request for a review: its sentence may quote the text, of whichever revision.
+            return said["lineup_id"] == str(text.lineup_id) and text.pointer in said["pointers"]
         return bool(
             said["lineup_id"] == str(text.lineup_id)
             and said["revision"] == text.revision

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from common.events import LineupSubmitted, ReasoningReleased
+from common.events import LineupSubmitted, ReasoningReleased, ReviewRequested
 
 WITH_WORDS = (LineupSubmitted, ReasoningReleased)
 """The events that carry the words of lineups: ``words``, each with its pointer, of one revision."""
@@ -72,3 +72,21 @@ async def recorded_with_words(
     """How many recorded events of a kind hold a text."""
     found = await connection.execute(_COUNT, {**_of(kind, lineup_id, revision), "pointer": pointer})
     return int(found.scalar_one())
+
+
+_STRIP_SENTENCES = text(
+    """
+    UPDATE outbox SET envelope = jsonb_set(envelope, '{data,sentence}', 'null')
+    WHERE subject = :subject AND envelope ->> 'subject' = :about AND envelope #> '{data,pointers}' ? :pointer
+    """
+)
+
+
+async def strip_sentences(connection: AsyncConnection, lineup_id: UUID, pointer: str) -> int:
+    """Take what owners had to say for a text out of every recorded request for a review of it: it may quote the text.
+
+    As :func:`strip_outbox`.
+    """
+    await connection.execute(_RELAY)
+    of = {"subject": ReviewRequested.subject(), "about": f"review/{lineup_id}", "pointer": pointer}
+    return int((await connection.execute(_STRIP_SENTENCES, of)).rowcount)

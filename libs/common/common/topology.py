@@ -77,7 +77,7 @@ _AGENT = (ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased
 _CONTEST = (ev.ContestOpened, ev.ContestRescheduled, ev.ContestCancelled, ev.ContestLocked, ev.LineupLocked)
 
 DURABLES: tuple[Durable, ...] = (
-    Durable("registry", "CONTESTS", (ev.LineupLocked, ev.ClockMoved)),
+    Durable("registry", "CONTESTS", (ev.LineupLocked, ev.TextRedacted, ev.ClockMoved)),
     Durable("registry", "MODERATION", (ev.ReasoningJudged, ev.AgentNameJudged)),
     Durable("contests", "REGISTRY", _AGENT),
     Durable("contests", "REGISTRY_KEYS", (ev.AgentKeyChanged,)),

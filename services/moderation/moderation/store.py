@@ -755,8 +755,17 @@ class Store:
             index_elements=["about", "pointer"], set_=values, where=REVIEWS.c.version < version
         )
         rows = [{"about": about, "pointer": pointer, **values} for pointer in sorted(set(pointers))]
-        if rows:
-            await self.connection.execute(statement, rows)
+        if not rows:
+            return
+        await self.connection.execute(statement, rows)
+        # What is said for a text whose words are gone may quote them.
+        gone = exists().where(
+            TEXTS.c.lineup_id == REVIEWS.c.about,
+            TEXTS.c.pointer == REVIEWS.c.pointer,
+            TEXTS.c.redacted_at.is_not(None),
+        )
+        late = update(REVIEWS).where(REVIEWS.c.about == about, REVIEWS.c.sentence.is_not(None), gone)
+        await self.connection.execute(late.values(sentence=None))
 
     # --- judging ---
 

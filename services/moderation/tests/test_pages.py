@@ -493,7 +493,8 @@ async def test_hostile_words_are_text_on_the_page_with_what_is_hidden_in_them_wr
                 assert raw not in ada.page
             for sign in (">RLO<", ">ZWSP<", ">LRI<", ">U+E0041<", ">PARA SEP<", ">CR<", "↵"):
                 assert sign in ada.page
-            assert "&lt;script&gt;alert(1)&lt;/script&gt;" in ada.page
+            plain = re.sub(r"<sup.*?</sup>|</?mark[^>]*>", "", ada.page)
+            assert "&lt;script&gt;alert(1)&lt;/script&gt;" in plain
             assert "עברית" in ada.page, "a script of its own is no trick"
             assert 'style="' not in ada.page
             assert not re.search(r"<script(?![^>]*src=\"/operator/static/)", ada.page)

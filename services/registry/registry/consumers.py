@@ -45,3 +45,9 @@ async def name_judged(connection: AsyncConnection, event: ev.AgentNameJudged, en
         reviewed=event.reviewed,
         at=envelope.time,
     )
+
+
+@HANDLERS.on(ev.TextRedacted)
+async def redacted(connection: AsyncConnection, event: ev.TextRedacted, envelope: ev.Envelope) -> None:
+    """What owners said for a text that is gone for good goes with it: it may quote it (M6)."""
+    await Store(connection).put_redaction(event.lineup_id, event.pointer, event.reason.value, event.redacted_at)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
@@ -590,22 +591,24 @@ async def me(visitor: VisitorOf, connection: Connection) -> Response:
 
 @dataclass(frozen=True)
 class _Text:
-    """A flagged or reviewed text as its owner's page shows it. ``asked``: a review that nobody has answered."""
+    """A flagged, reviewed or redacted text as its owner's page has it. ``asked``: for a review, with no answer yet."""
 
     name: str
     field: Field
     review: Review | None
     asked: bool
+    redacted: tuple[str, datetime] | None
 
 
 def _reviewed(lineup: LockedLineup) -> list[_Text]:
-    """The texts of a lineup that are flagged, or that a review was asked for."""
+    """The texts of a lineup that are flagged or redacted, or that a review was asked for."""
     texts = []
     for field in lineup.fields:
         review = lineup.reviews.get(field.pointer)
-        if field.state == ev.State.FLAGGED or review is not None:
+        redacted = lineup.redacted.get(field.pointer)
+        if field.state == ev.State.FLAGGED or review is not None or redacted is not None:
             name = domain.field_name(field.pointer, lineup.slots)
-            texts.append(_Text(name, field, review, people.asked(field, review)))
+            texts.append(_Text(name, field, review, people.asked(field, review), redacted))
     return texts
 
 

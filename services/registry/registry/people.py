@@ -81,11 +81,11 @@ class Owned:
 
     @property
     def withheld(self) -> Sequence[LockedLineup]:
-        """Lineups with a text that is flagged, or that a review was asked for."""
+        """Lineups with a text that is flagged or redacted, or that a review was asked for."""
         return [
             lineup
             for lineup in self.lineups
-            if lineup.reviews or any(field.state == ev.State.FLAGGED for field in lineup.fields)
+            if lineup.reviews or lineup.redacted or any(field.state == ev.State.FLAGGED for field in lineup.fields)
         ]
 
 
@@ -310,6 +310,7 @@ async def ask_review(
             for field in lineup.fields
             if field.state == ev.State.FLAGGED
             and pointer in (None, field.pointer)
+            and field.pointer not in lineup.redacted
             and not asked(field, lineup.reviews.get(field.pointer))
         ]
         judged, about = lineup.judged, str(lineup_id)

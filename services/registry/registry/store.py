@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from common.redaction import strip_sentences
 from registry.domain import CLAIM_LINK_LIVES, NAME, Agent
 
 METADATA = MetaData()
@@ -227,6 +228,16 @@ REVIEWS = Table(
 """The newest review of each text that its owner asked for. ``about`` is a lineup's id, or ``name`` (then ``pointer``
 is empty); ``version`` counts the requests about it, ``judged_version`` is the judgement meant."""
 
+REDACTED = Table(
+    "redacted_texts",
+    METADATA,
+    Column("lineup_id", Uuid, primary_key=True),
+    Column("pointer", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("redacted_at", DateTime(timezone=True), nullable=False),
+)
+"""Texts of locked lineups whose words are gone for good."""
+
 
 @dataclass(frozen=True)
 class Session:
@@ -269,7 +280,10 @@ class Field:
 
 @dataclass(frozen=True)
 class LockedLineup:
-    """A locked lineup as its owner's page shows it. ``judged`` is the version of the judgement, 0 before the first."""
+    """A locked lineup as its owner's page shows it. ``judged`` is the version of the judgement, 0 before the first.
+
+    ``redacted`` are the texts that are gone for good: why, in a word, and since when.
+    """
 
     lineup_id: UUID
     contest: str
@@ -280,6 +294,7 @@ class LockedLineup:
     fields: tuple[Field, ...]
     judged: int
     reviews: dict[str, Review]
+    redacted: dict[str, tuple[str, datetime]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -703,6 +718,10 @@ class Store:
     ) -> dict[UUID, list[LockedLineup]]:
         """The locked lineups of agents, newest contest first, or the one that is named."""
         reviews = await self._reviews(agent_ids)
+        gone = select(REDACTED).join(LINEUPS, LINEUPS.c.lineup_id == REDACTED.c.lineup_id)
+        redacted: dict[UUID, dict[str, tuple[str, datetime]]] = {}
+        for row in await self.connection.execute(gone.where(LINEUPS.c.agent_id.in_(agent_ids))):
+            redacted.setdefault(row.lineup_id, {})[row.pointer] = row.reason, row.redacted_at.astimezone(UTC)
         query = (
             select(LINEUPS, REASONINGS.c.fields, REASONINGS.c.version)
             .outerjoin(REASONINGS, REASONINGS.c.lineup_id == LINEUPS.c.lineup_id)
@@ -727,6 +746,7 @@ class Store:
                     ),
                     judged=row.version or 0,
                     reviews=reviews.get((row.agent_id, str(row.lineup_id)), {}),
+                    redacted=redacted.get(row.lineup_id, {}),
                 )
             )
         return found
@@ -767,6 +787,14 @@ class Store:
         statement = insert(REVIEWS).on_conflict_do_update(index_elements=["agent_id", "about", "pointer"], set_=asked)
         await self.connection.execute(statement, rows)
         return version
+
+    async def put_redaction(self, lineup_id: UUID, pointer: str, reason: str, at: datetime) -> None:
+        """The words of a text are gone for good; what its owners said for it goes too, out of the outbox as well."""
+        values = {"lineup_id": lineup_id, "pointer": pointer, "reason": reason, "redacted_at": at}
+        await self.connection.execute(insert(REDACTED).values(**values).on_conflict_do_nothing())
+        of_text = and_(REVIEWS.c.about == str(lineup_id), REVIEWS.c.pointer == pointer)
+        await self.connection.execute(update(REVIEWS).where(of_text).values(sentence=None))
+        await strip_sentences(self.connection, lineup_id, pointer)
 
     # models
 

@@ -1050,6 +1050,27 @@ async def test_an_owner_sees_why_words_and_a_name_are_withheld_and_asks_for_a_re
         versions = [envelope.aggregateversion for envelope, _ in await service.envelopes(ev.ReviewRequested)]
         assert versions == [1, 1, 2]
 
+        # What is gone for good can be reviewed by nobody.
+        await service.publish(
+            ev.TextRedacted(
+                redaction_id=uuid4(),
+                contest="2026-W04",
+                lineup_id=lineup,
+                agent_id=agent_id,
+                revision=2,
+                pointer="/picks/0/main_factor",
+                leaf="0" * 64,
+                reason=ev.RedactionReason.COURT_ORDER,
+                redacted_at=at,
+            )
+        )
+        await service.settle()
+        page = (await ann.open("/me")).text
+        assert "Its words are gone for good since" in page
+        assert "court order" in page
+        answer = await ann.submit(path, lineup=str(lineup), pointer="/picks/0/main_factor")
+        assert answer.status_code == 409
+
         # Whoever claims it later reads that somebody asked, and not in what words.
         await ann.open("/me")
         assert (await ann.submit(f"/me/agents/{agent_id}/release")).status_code == 303
