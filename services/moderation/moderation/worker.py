@@ -34,7 +34,7 @@ from moderation.settings import OUR_PIPELINE
 NICE = 5
 """Intake comes first on a machine that both share."""
 
-_LATE = 3
+_LATE = 10
 """Times the seconds for a text after which a worker that nobody has killed ends itself."""
 
 _MIB = 1 << 20

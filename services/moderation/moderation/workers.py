@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import json
 import multiprocessing
+import os
 import signal
 import socket
 from collections import deque
@@ -44,6 +45,9 @@ _QUIET = 1.0
 _SOON = 0.5
 """Seconds in which a text is judged, unless something is wrong with it or the machine has no time."""
 _MOST_LATE = 1_000
+_TIMES_AS_LONG = 5
+"""Times the seconds for a text that one gets whose process has not had ``_SHARE`` of them on a processor."""
+_SHARE = 0.5
 
 _FORKS = multiprocessing.get_context("forkserver")
 
@@ -295,8 +299,18 @@ class Workers:
             self._put_back(rest)
         self._stuck += 1
         self._staff()
+        begun = hired.processor_time()
         try:
-            return await hired.answer(self._settings.text_seconds - soon)
+            with contextlib.suppress(TimeoutError):
+                return await hired.answer(self._settings.text_seconds - soon)
+            for _ in range(_TIMES_AS_LONG - 1):
+                # On a busy machine it may hardly have had a processor: then the text is not what is slow.
+                now = hired.processor_time()
+                if begun is None or now is None or now - begun >= _SHARE * self._settings.text_seconds:
+                    break
+                with contextlib.suppress(TimeoutError):
+                    return await hired.answer(self._settings.text_seconds)
+            raise TimeoutError
         finally:
             self._stuck -= 1
 
@@ -413,6 +427,15 @@ class _Hired:
             raise EOFError
         message: dict[str, Any] = json.loads(line)
         return message
+
+    def processor_time(self) -> float | None:
+        """Seconds that it has been on a processor, where the system tells."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat", "rb") as stat:
+                fields = stat.read().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def _line(self) -> bytes:
         try:

@@ -47,6 +47,8 @@ FATAL = """
                 return ()
             if "hangs" in text:
                 re.match(r"(a+)+$", "a" * 60 + "!")
+            if "sleeps" in text:
+                time.sleep(600)
             if "exits" in text:
                 os._exit(3)
             if "faults" in text:
@@ -89,6 +91,7 @@ def value(metrics: str, name: str) -> float:
     ("word", "cause", "error", "lost"),
     [
         ("hangs", "too-slow", "longer than 0.5 s", 2),
+        ("sleeps", "too-slow", "longer than 0.5 s", 2),
         ("exits", "died", "ended with exit code 3", 2),
         ("faults", "died", "ended by SIGSEGV", 2),
         ("killed", "died", "ended by SIGKILL", 2),
@@ -399,6 +402,27 @@ async def test_a_text_that_hangs_does_not_hold_up_the_others_and_its_verdict_com
         assert held not in done
         detecting.gate.touch()
         assert (await outcomes_of(workers, [held]))[held].verdict.state is State.CLEARED
+
+
+@pytest.mark.rule("M3")
+async def test_a_text_whose_process_has_had_no_processor_is_given_longer_and_judged(detecting: Detecting) -> None:
+    detecting.use(
+        """
+        class Waits(One):
+            name = "waits"
+
+            def judge(self, text, context):
+                SEEN.write_text("begun")
+                time.sleep(1.5)
+                return ()
+
+        def load():
+            return Pipeline((Waits(),))
+        """
+    )
+    async with workers_of(workers=1, text_seconds=0.6) as workers:
+        found = await outcomes_of(workers, [Job("as if it were stopped")])
+        assert found[Job("as if it were stopped")].troubles == ()
 
 
 @pytest.mark.rule("M3")
