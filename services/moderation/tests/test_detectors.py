@@ -251,101 +251,53 @@ def _hidden(chance: random.Random, words: list[str]) -> str:
     return chance.choice(ways)()
 
 
-PIECES = sorted(
-    {
-        *(
-            "a",
-            "1",
-            " ",
-            ".",
-            "@",
-            "-",
-            "i ",
-            "I will ",
-            "you are ",
-            "his ",
-            "kill ",
-            "the ",
-            "a.",
-            "1-",
-            "a@a.",
-            "::",
-            "(",
-            "*",
-        ),
-        *(
-            "a$$",
-            "eyJ",
-            "sk-",
-            "a://",
-            "+1 ",
-            "555-",
-            "ssn ",
-            "&#",
-            "a dot ",
-            "é",
-            "ﷺ",
-            "a\u200b",
-            "\n",
-            "\u0301",
-            "а",
-            "aB3/",
-        ),
-        *(
-            "women are ",
-            "somebody should ",
-            "go ",
-            "ignore all ",
-            "agents, ",
-            "{",
-            "<",
-            "<a ",
-            '"name": ',
-            "[",
-            "--- ",
-            "1 ",
-        ),
-        *(
-            "one ",
-            "Old Mill ",
-            "they are ",
-            "hope he ",
-            "your ",
-            "fans ",
-            "put a ",
-            "all the ",
-            "we will ",
-            "A",
-            "A.B ",
-            "_",
-            "x_",
-        ),
-        *(
-            "such a ",
-            "you're such a ",
-            "please ",
-            "instructions ",
-            "should be ",
-            "never ",
-            "%41",
-            "\\u0041",
-            "=",
-            "QUJD",
-            "dear ",
-        ),
-        *(
-            "I will find you and ",
-            "some of your ",
-            "of your own previous ",
-            "bring the ",
-            "in a ",
-            "not ",
-            "(a",
-            "no one ",
-            "kys",
-        ),
-    }
+PIECES = (
+    *(
+        "a",
+        "1",
+        " ",
+        "a.",
+        "1-",
+        "a@a.",
+        "::",
+        "(",
+        "*",
+        "a$$",
+        "eyJ",
+        "a://",
+        "+1 ",
+        "555-",
+        "a dot ",
+        "ﷺ",
+        "a\u200b",
+        "\u0301",
+        "а",
+    ),
+    *(
+        "I will ",
+        "his ",
+        "women are ",
+        "somebody should ",
+        "ignore all of your own previous ",
+        "agents, ",
+        "<a ",
+        '"name": "a", ',
+    ),
+    *(
+        "one ",
+        "Old Mill ",
+        "hope he ",
+        "you're such a ",
+        "should be ",
+        "I will find you and ",
+        "bring the ",
+        "no one ",
+        "A.B ",
+        "x_",
+    ),
+    *("aB3/", "login for ", "you are a fat lying ", "the coach ", "my "),
 )
+"""What a text of them makes a pattern try again and again."""
 
 
 @pytest.mark.rule("M4")
@@ -356,22 +308,19 @@ def test_no_text_takes_out_of_all_proportion_to_its_length() -> None:
     """
     for detector in LOADED.detectors:
         for piece in PIECES:
-            short, long = (
-                _seconds(detector, (piece * (size // len(piece) + 1))[:size] + end)
-                for size, end in ((1_000, "\0x"), (4_000, "\0x"))
-            )
-            assert long <= 64 * max(short, 0.001), (detector.name, piece)
+            short, long = ((piece * (size // len(piece) + 1))[:size] + "\0x" for size in (1_000, 4_000))
+            if _seconds(detector, long) > 64 * max(_seconds(detector, short), 0.001):
+                again = min(_seconds(detector, long) for _ in range(3))
+                assert again <= 64 * max(_seconds(detector, short), 0.001), (detector.name, piece)
 
 
 def _seconds(detector: Detector, text: str) -> float:
-    """The lesser CPU time of two."""
-    form = text if detector.raw else normalise(text).text
-    times = []
-    for _ in range(2):
-        started = time.process_time()
-        _all(detector.judge(plain(normalise(text)).text if detector.plain else form, POOL))
-        times.append(time.process_time() - started)
-    return min(times)
+    """The CPU time that a detector takes."""
+    normal = normalise(text)
+    form = text if detector.raw else plain(normal).text if detector.plain else normal.text
+    started = time.process_time()
+    _all(detector.judge(form, POOL))
+    return time.process_time() - started
 
 
 def _all(matches: Iterable[Match]) -> list[Match]:

@@ -80,12 +80,22 @@ _PREFIXES = {
     "basic-auth": r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{3,64}(?=@)",
     "assigned": r"(?i:(?:api|access)[_-]?key|client[_-]?secret|(?:auth|api|access)[_-]?token|passw(?:or)?d)"
     r"[\"']? ?[:=] ?[\"']?(?=[^\s\"']{0,40}\d)(?=[^\s\"']{0,40}[A-Za-z])[^\s\"']{12,}",
-    "private-key": r"-----BEGIN (?:[A-Z]+ ){0,4}PRIVATE KEY|PuTTY-User-Key-File-\d",
+    "password": r"(?i:\b(?:passw(?:or)?d|passcode|passphrase|pwd?|log-?in|credentials)\b)"
+    r"(?i:(?: (?:for|to|of|on) [\w' ]{1,30})?(?: (?:is|are|was)|:| ?=))(?: [\w.@-]{1,30} [/|])? ?[\"']?"
+    r"(?=[^\s\"']{0,30}\d)(?=[^\s\"']{0,30}[A-Za-z])[^\s\"']{6,}",
+    "basic": r"(?i:authorization: ?basic) [A-Za-z0-9+/]{8,}={0,2}",
+    "seed-phrase": r"(?i:(?:seed|recovery|backup|secret|mnemonic) (?:phrase|words?))\W{1,4}(?:is |are )?"
+    r"(?:[a-z]{3,8}[ ,]{1,2}){11,24}",
+    "token": r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{1,8}[_-]){0,3}"
+    r"(?=[A-Za-z]{0,60}\d)(?=[A-Z0-9]{0,60}[a-z])(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{24,}",
+    "private-key": r"-----BEGIN (?:[A-Z]+ ){0,4}(?:PRIVATE KEY|SECRET)|PuTTY-User-Key-File-\d",
 }
 _PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:" + "|".join(f"(?P<{name.replace('-', '_')}>{one})" for name, one in _PREFIXES.items()) + ")"
 )
-_MAY_HOLD = re.compile(r"[\w+/=.~-]{16}|://|-----BEGIN|:AA|(?i:bearer|secret|password|passwd)")
+_MAY_HOLD = re.compile(
+    r"[\w+/=.~-]{16}|://|-----BEGIN|:AA|(?i:bearer|secret|passw|passphrase|passcode|pwd?\b|log-?in|credentials|phrase|words)"
+)
 """The least that a text has where there is a key in it: most texts have none of it and are soon done."""
 _END_OF_TOKEN = re.compile(r"\s|$")
 
