@@ -19,6 +19,16 @@ from .moderation_corpus import DETECTORS, HALVES, HELD_OUT, HERE, TUNING, Figure
 ORDINARY = (HERE / "examples" / "ordinary.txt").read_text().splitlines()
 FLAGGED = [json.loads(line) for line in (HERE / "examples" / "flagged.jsonl").read_text().splitlines()]
 DETECTOR = {"slur": "profanity"}
+BELOW = {
+    "secrets": 0.85,
+    "threats": 0.7,
+    "harassment": 0.65,
+    "self-harm": 0.7,
+    "dehumanising": 0.8,
+    "injection": 0.8,
+}
+"""The kinds of which fewer than nine in ten are found on one of the halves yet, and the part that must be: to be
+raised when the detectors improve, never lowered. See docs/moderation.md."""
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +198,17 @@ def test_no_word_of_the_coded_list_is_written_out_in_the_corpus() -> None:
 def test_at_most_one_in_a_hundred_ordinary_sentences_is_flagged(figures: dict[str, Figures], half: str) -> None:
     # Counts and no sentences: whoever reads this in a failure may be tuning.
     assert figures[half].false_positive_rate <= 0.01, dict(figures[half].topics)
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize("kind", DETECTORS)
+@pytest.mark.parametrize("half", HALVES)
+def test_of_each_kind_at_least_nine_in_ten_are_found_or_what_is_held_so_far(
+    figures: dict[str, Figures], half: str, kind: str
+) -> None:
+    recall = figures[half].kinds[kind].recall
+    assert recall is not None
+    assert recall >= BELOW.get(kind, 0.9)
 
 
 @pytest.mark.rule("M4")
