@@ -48,6 +48,8 @@ _MOST_LATE = 1_000
 _TIMES_AS_LONG = 5
 """Times the seconds for a text that one gets whose process has not had ``_SHARE`` of them on a processor."""
 _SHARE = 0.5
+_STUCK = 2.0
+"""Seconds after which a process is taken to be stuck, though it has not had a processor for much of them."""
 
 _FORKS = multiprocessing.get_context("forkserver")
 
@@ -288,31 +290,32 @@ class Workers:
 
         Raises ``TimeoutError``, ``EOFError``.
         """
-        soon = min(_SOON, self._settings.text_seconds)
+        limit = self._settings.text_seconds
+        soon = min(_SOON, limit)
         with contextlib.suppress(TimeoutError):
             return await hired.answer(soon)
-        rest = chunk[done + 1 :]
-        if rest:
-            # It will judge them too; nobody listens.
-            del chunk[done + 1 :]
-            hired.spent = True
-            self._put_back(rest)
-        self._stuck += 1
-        self._staff()
-        begun = hired.processor_time()
+        clock = asyncio.get_running_loop().time
+        since, begun, stuck = clock() - soon, hired.processor_time(), False
         try:
-            with contextlib.suppress(TimeoutError):
-                return await hired.answer(self._settings.text_seconds - soon)
-            for _ in range(_TIMES_AS_LONG - 1):
+            while True:
+                waited, now = clock() - since, hired.processor_time()
                 # On a busy machine it may hardly have had a processor: then the text is not what is slow.
-                now = hired.processor_time()
-                if begun is None or now is None or now - begun >= _SHARE * self._settings.text_seconds:
-                    break
+                used = waited if begun is None or now is None else now - begun
+                if not stuck and (used >= _SHARE * soon or waited >= _STUCK):
+                    stuck = True
+                    self._stuck += 1
+                    if rest := chunk[done + 1 :]:
+                        # It will judge them too; nobody listens.
+                        del chunk[done + 1 :]
+                        hired.spent = True
+                        self._put_back(rest)
+                    self._staff()
+                if waited >= limit and (used >= _SHARE * limit or waited >= _TIMES_AS_LONG * limit):
+                    raise TimeoutError
                 with contextlib.suppress(TimeoutError):
-                    return await hired.answer(self._settings.text_seconds)
-            raise TimeoutError
+                    return await hired.answer(soon)
         finally:
-            self._stuck -= 1
+            self._stuck -= stuck
 
     def _put_back(self, tasks: Sequence[_Task]) -> None:
         for task in reversed(tasks):
