@@ -506,3 +506,25 @@ async def test_names_of_every_pool_that_a_contest_has_had_are_names(start: Start
         async with service.runtime.database.transaction() as connection:
             names = await Store(connection).names("2017-W01")
     assert names == {"New Name", "Old Name"}
+
+
+@pytest.mark.rule("M2", "M3")
+async def test_a_verdict_that_is_being_written_while_its_contest_locks_is_waited_for_and_told(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup = uuid4()
+        await service.publish(opened("2017-W01"))
+        await service.publish(submitted("2017-W01", CLEAN, lineup_id=lineup))
+        await all_judged(service)
+        async with service.runtime.database.transaction() as connection:
+            verdicts = {Place(lineup, 1, "/thesis"): Verdict(State.FLAGGED)}
+            await commands.take_verdicts(Store(connection), Stage.LOCAL, verdicts, "another", again=True)
+            # Nobody else sees it yet, and it has seen no final revision that it could mark.
+            await service.publish(final("2017-W01", lineup))
+            await service.publish(locked("2017-W01"), version=2)
+            await service.settle()
+            await asyncio.sleep(0.5)
+            assert await told(service) == ([], [])
+        await all_judged(service)
+        (judged,), (released,) = await told(service)
+        assert {field.pointer: field.state for field in judged.fields}["/thesis"] is State.FLAGGED
+        assert {word.pointer for word in released.words} == set(CLEAN) - {"/thesis"}
