@@ -78,7 +78,8 @@ _PREFIXES = {
     "telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
     "bearer": r"(?i:bearer) [A-Za-z0-9._~+/-]{32,}=*",
     "basic-auth": r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{3,64}(?=@)",
-    "assigned": r"(?i:(?:api|access)[_-]?key|client[_-]?secret|(?:auth|api|access)[_-]?token|passw(?:or)?d)"
+    "assigned": r"(?i:(?:api|access)[ _-]?key|client[ _-]?secret|(?:auth|api|access|secret)[ _-]?token|passw(?:or)?d"
+    r"|(?-i:[A-Z]{2,20}_(?:[A-Z]{2,20}_){0,3})(?:key|token|secret|pass|pwd))"
     r"[\"']? ?[:=] ?[\"']?(?=[^\s\"']{0,40}\d)(?=[^\s\"']{0,40}[A-Za-z])[^\s\"']{12,}",
     "password": r"(?i:\b(?:passw(?:or)?d|passcode|passphrase|pwd?|log-?in|credentials)\b)"
     r"(?i:(?: (?:for|to|of|on) [\w' ]{1,30})?(?: (?:is|are|was)|:| ?=))(?: [\w.@-]{1,30} [/|])? ?[\"']?"
