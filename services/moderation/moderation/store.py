@@ -453,7 +453,8 @@ SET_ASIDE = Table(
 )
 """What the pipeline could not judge and why; a row is of a text, an agent's name or a model's label, by ``kind``.
 
-``pipeline`` is the version that could not, null where an operator wants it tried again whatever the version is.
+``pipeline`` is the version that could not, null where an operator wants it tried again whatever the version is. A row
+stays where a person judged since, and rests: their word holds, and what they take back waits for a verdict again.
 """
 
 KINDS = ("text", "name", "model")
@@ -653,6 +654,21 @@ def _tells(standing: Standing) -> tuple[Any, ...]:
 def _hash_of(column: ColumnElement[str]) -> ColumnElement[str]:
     """``domain.text_hash`` of a column."""
     return func.encode(func.sha256(func.convert_to(column, "UTF8")), "hex")
+
+
+def _rests() -> ColumnElement[bool]:
+    """Whether what is set aside was judged by hand since: nobody waits for the pipeline's word on it."""
+    text = exists().where(
+        SET_ASIDE.c.kind == "text",
+        TEXTS.c.lineup_id == SET_ASIDE.c.lineup_id,
+        TEXTS.c.revision == SET_ASIDE.c.revision,
+        TEXTS.c.pointer == SET_ASIDE.c.pointer,
+        TEXTS.c.hand.is_not(None),
+    )
+    name = exists().where(
+        SET_ASIDE.c.kind == "name", AGENTS.c.agent_id == SET_ASIDE.c.agent_id, AGENTS.c.judged_by.is_not(None)
+    )
+    return or_(text, name)
 
 
 REDACTED_NOTE = "redacted"
@@ -958,7 +974,8 @@ class Store:
 
     async def any_set_aside(self, kind: Kind) -> bool:
         """Whether anything of a kind is set aside."""
-        return bool((await self.connection.execute(select(exists().where(SET_ASIDE.c.kind == kind)))).scalar_one())
+        aside = exists().where(SET_ASIDE.c.kind == kind, ~_rests())
+        return bool((await self.connection.execute(select(aside))).scalar_one())
 
     async def texts_set_aside(self, limit: int, pipeline: str) -> Sequence[WaitingText]:
         """Texts that another version of the pipeline could not judge, or that are wanted again; no other copy gets
@@ -976,6 +993,7 @@ class Store:
             .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
             .where(
                 TEXTS.c.pipeline_state == State.UNCHECKED.value,
+                TEXTS.c.hand.is_(None),
                 TEXTS.c.redacted_at.is_(None),
                 CONTESTS.c.cancelled_at.is_(None),
             )
@@ -994,7 +1012,7 @@ class Store:
         query = (
             select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version, AGENTS.c.reviewed)
             .join(SET_ASIDE, aside)
-            .where(AGENTS.c.pipeline_state == State.UNCHECKED.value)
+            .where(AGENTS.c.pipeline_state == State.UNCHECKED.value, AGENTS.c.judged_by.is_(None))
             .order_by(AGENTS.c.agent_id)
             .limit(limit)
             .with_for_update(of=AGENTS, skip_locked=True)
@@ -1020,13 +1038,13 @@ class Store:
 
     async def try_again(self) -> int:
         """Let everything that is set aside be tried once more; how many."""
-        return (await self.connection.execute(update(SET_ASIDE).values(pipeline=None))).rowcount
+        return (await self.connection.execute(update(SET_ASIDE).where(~_rests()).values(pipeline=None))).rowcount
 
     async def set_aside_counts(self) -> Sequence[AsideCount]:
         """How much is set aside, by kind and cause."""
         why = (SET_ASIDE.c.kind, SET_ASIDE.c.cause, SET_ASIDE.c.detector, SET_ASIDE.c.error)
         age = cast(func.extract("epoch", func.clock_timestamp() - func.min(SET_ASIDE.c.since)), Float)
-        query = select(*why, func.count(), age).group_by(*why).order_by(*why)
+        query = select(*why, func.count(), age).where(~_rests()).group_by(*why).order_by(*why)
         return [AsideCount(*row) for row in await self.connection.execute(query)]
 
     # --- judging by hand ---
@@ -1142,10 +1160,8 @@ class Store:
         }
         if held.place is None:
             of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
-            await self.no_longer_set_aside([Aside("name", agent_id=held.agent_id)])
             await self.connection.execute(of_agent.values(**verdict, told_version=held.version + 1))
             return
-        await self.no_longer_set_aside([Aside("text", *held.place)])
         of_text = update(TEXTS).where(tuple_(*_KEY) == tuple_(*held.place))
         hand = None if after.hand is None else after.hand.value
         said = {"hand": hand, "hand_version": after.hand_version, "version": after.version}

@@ -34,7 +34,8 @@ from .moderation_helpers import (
     until,
 )
 
-AGAIN = "/operator/api/v1/moderation/set-aside/again"
+JUDGING = "/operator/api/v1/moderation"
+AGAIN = f"{JUDGING}/set-aside/again"
 
 FATAL = """
     import ctypes, re
@@ -242,6 +243,59 @@ async def test_a_new_version_of_the_pipeline_tries_what_the_old_one_had_set_asid
         assert {word.pointer for word in released[-1].words} == set(CLEAN)
         (row,) = await query(after, select(TEXTS.c.pipeline).where(TEXTS.c.pointer == "/thesis"))
         assert "fatal/2" in row.pipeline
+
+
+@pytest.mark.rule("M4", "A10")
+async def test_what_a_person_judged_is_left_alone_and_tried_again_once_that_is_taken_back(
+    start: Start, detecting: Detecting
+) -> None:
+    detecting.use(FATAL, text_seconds=0.5)
+    lineup, agent = uuid4(), uuid4()
+    cases = (f"lineups/{lineup}", f"agents/{agent}")
+
+    async def by_hand(service: Started) -> None:
+        for about in ({"lineup_id": str(lineup), "pointer": "/thesis"}, {"agent_id": str(agent)}):
+            wanted = {**about, "version": 1, "state": "flagged", "note": "For now."}
+            answer = await service.operator.post(f"{JUDGING}/judgements", json=wanted)
+            assert answer.status_code == 200, answer.text
+
+    async def states(service: Started) -> list[str]:
+        found = []
+        for case in cases:
+            items = (await service.operator.get(f"{JUDGING}/{case}")).json()["items"]
+            found += [item["state"] for item in items if item["pointer"] in (None, "/thesis")]
+        return found
+
+    async with start("moderation") as before:
+        await before.publish(ev.AgentRegistered(agent_id=agent, agent_name="It exits", model="m"))
+        await locked_lineups(before, {lineup: {"/thesis": "It exits."}})
+        await all_judged(before)
+        await until(lambda: _aside(before, 2))
+        await by_hand(before)
+        assert await _aside(before, 0), "nobody waits for the pipeline's word on them"
+        assert (await before.operator.post(AGAIN)).json() == {"wanted": 0}
+        url = before.database_url
+    detecting.gate.touch()
+    detecting.use(FATAL.replace('name = "fatal"', 'name = "fatal"; version = "2"'), text_seconds=0.5)
+    async with start("moderation", database_url=url) as after:
+        # Longer than the service takes to look at what is set aside.
+        await asyncio.sleep(3)
+        assert await states(after) == ["flagged", "flagged"]
+        for case in cases:
+            (judgement,) = (await after.operator.get(f"{JUDGING}/{case}")).json()["history"]
+            path = f"{JUDGING}/judgements/{judgement['position']}/take-back"
+            answer = await after.operator.post(path, json={"by": "ada"})
+            assert answer.status_code == 200, answer.text
+
+        async def cleared() -> bool:
+            return await states(after) == ["cleared", "cleared"]
+
+        await until(cleared)
+        assert await _aside(after, 0)
+        await all_judged(after)
+        _, released = await told(after)
+        assert {word.pointer for word in released[-1].words} == {"/thesis"}
+        assert (await after.published(ev.AgentNameJudged))[-1].state is State.CLEARED
 
 
 @pytest.mark.rule("M3", "A10")
