@@ -39,8 +39,9 @@ def drop_bus_tables(op: Operations | Any) -> None:
     BUS.drop_all(op.get_bind())
 
 
-def upgrade(url: str, package: str) -> None:
-    """Bring a service's database to its newest schema. Blocks; call it before the service takes work.
+def upgrade(url: str, package: str, revision: str = "head") -> None:
+    """Bring a service's database to its newest schema, or up to a ``revision``. Blocks; call it before the service
+    takes work.
 
     ``package`` is the service's package, whose ``migrations`` folder is used.
     """
@@ -52,7 +53,7 @@ def upgrade(url: str, package: str) -> None:
             with engine.begin() as connection:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
                 config.attributes["connection"] = connection
-                command.upgrade(config, "head")
+                command.upgrade(config, revision)
         finally:
             engine.dispose()
 

@@ -51,12 +51,22 @@ class Databases:
 
     def fresh(self, service: str) -> str:
         """The address of an empty, migrated database of a service."""
+        return self._cloned(service, service)
+
+    def at(self, service: str, revision: str) -> str:
+        """The address of an empty database of a service as it was after a migration."""
+        url = self._cloned(service, f"{service}_bare")
+        upgrade(url, service, revision)
+        return url
+
+    def _cloned(self, service: str, template: str) -> str:
         if service not in self._templates:
             self.server.create_service_database(service)
+            self.server.clone(service, f"{service}_bare")
             upgrade(self.server.url(service), service)
             self._templates.add(service)
         name = f"{service}_{next(_numbers)}"
-        self.server.clone(service, name)
+        self.server.clone(template, name)
         return self.server.url(service, name)
 
 

@@ -6,6 +6,20 @@ from alembic import op
 revision = "0009"
 down_revision = "0008"
 
+# What could not be judged before is tried again like everything that cannot be from now on. Why it could not was not
+# kept; a detector that raised was the one way.
+_BEFORE = """
+INSERT INTO set_aside (kind, lineup_id, revision, pointer, cause, error, since)
+SELECT 'text', lineup_id, revision, pointer, 'raised', 'unknown', coalesce(pipeline_at, clock_timestamp())
+FROM texts WHERE pipeline_state = 'unchecked';
+INSERT INTO set_aside (kind, agent_id, cause, error, since)
+SELECT 'name', agent_id, 'raised', 'unknown', coalesce(pipeline_at, clock_timestamp())
+FROM agents WHERE pipeline_state = 'unchecked';
+INSERT INTO set_aside (kind, model, cause, error, since)
+SELECT 'model', model, 'raised', 'unknown', coalesce(judged_at, clock_timestamp())
+FROM models WHERE state = 'unchecked';
+"""
+
 
 def upgrade() -> None:
     op.create_table(
@@ -33,6 +47,7 @@ def upgrade() -> None:
         sa.Index("set_aside_names", "agent_id", unique=True, postgresql_where=sa.text("kind = 'name'")),
         sa.Index("set_aside_models", "model", unique=True, postgresql_where=sa.text("kind = 'model'")),
     )
+    op.execute(_BEFORE)
 
 
 def downgrade() -> None:
