@@ -32,7 +32,8 @@ SECOND_LOOK = timedelta(minutes=2)
 the retries of either."""
 
 _BATCH = 500
-_WORKING = 60.0
+_WORKING = 10.0
+"""Seconds after which an order that a killed provisioner held comes again."""
 
 
 async def erase_redacted(client: Client, js: JetStreamContext, *, second_look: timedelta = SECOND_LOOK) -> int:
@@ -68,7 +69,9 @@ async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_lo
         await order.term()
         return 0
     correlate(envelope.correlationid)
-    look = min(order.metadata.num_delivered or 1, LOOKS)
+    # By its age and not by the number of its deliveries: one may have been lost on the way.
+    left = second_look - (wall() - order.metadata.timestamp)
+    look = 1 if left > timedelta() else LOOKS
     erased = await erase(js, done, order)
     told = ev.WordsErased(**done.model_dump(exclude={"told"}), messages=erased, look=look)
     # The same look has the same id: a repeated one is one to the stream and to every inbox.
@@ -77,7 +80,7 @@ async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_lo
     await js.publish(told.subject(), packed.model_dump_json().encode(), headers={"Nats-Msg-Id": str(told_id)})
     logger.info("redacted words erased", redaction=str(done.redaction_id), messages=erased, look=look)
     if look < LOOKS:
-        await order.nak(delay=second_look.total_seconds())
+        await order.nak(delay=left.total_seconds())
     else:
         await order.ack()
     await client.flush()

@@ -1296,6 +1296,7 @@ class Store:
                 state=func.coalesce(TEXTS.c.state, unheard),
                 pipeline_state=func.coalesce(TEXTS.c.pipeline_state, unheard),
                 external_state=func.coalesce(TEXTS.c.external_state, asked),
+                asks_external=False,
                 redacted_at=values["redacted_at"],
             )
         )

@@ -167,7 +167,8 @@ def redact(
         raise CommandError(
             "redaction-unfinished",
             "Not every store is rid of the words yet",
-            f"they are going all the same, as soon as each runs: `mafl moderation redactions --lineup {lineup}`",
+            f"not yet: {', '.join(sorted(set(_not_yet(answer['redactions']))))}. They follow as soon as each runs: "
+            f"`mafl moderation redactions --lineup {lineup}`",
         )
 
 
@@ -236,16 +237,24 @@ def _show_order(console: Console, answer: dict[str, Any], pointer: str) -> None:
     _show_redactions(console, answer["redactions"])
 
 
+def _not_yet(found: list[dict[str, Any]]) -> list[str]:
+    return [store for one in found for store, done in _rid(one).items() if not done]
+
+
+def _rid(one: dict[str, Any]) -> dict[str, Any]:
+    """When each store said that it is rid of the words; nothing where it has not."""
+    return {
+        "moderation": one["moderation_at"],
+        "contests": one["contests_at"],
+        "boards": "holds nothing" if one["boards_holds_nothing"] else one["boards_at"],
+        "streams": one["streams_at"] and f"{one['messages']} messages, {one['looks']} of 2 looks",
+    }
+
+
 def _show_redactions(console: Console, found: list[dict[str, Any]]) -> None:
     if not found:
         console.print("Nothing was redacted.")
     for one in found:
-        rid = {
-            "moderation": one["moderation_at"],
-            "contests": one["contests_at"],
-            "boards": "holds nothing" if one["boards_holds_nothing"] else one["boards_at"],
-            "streams": one["streams_at"] and f"{one['messages']} messages, {one['looks']} of 2 looks",
-        }
         where = f"{one['contest']} {one['lineup_id']} {one['pointer']} revision {one['revision']}"
         how = "done" if one["done"] else "GOING"
         console.print(
@@ -254,7 +263,7 @@ def _show_redactions(console: Console, found: list[dict[str, Any]]) -> None:
             soft_wrap=True,
         )
         console.print(
-            "  " + ", ".join(f"{store}: {done or 'not yet'}" for store, done in rid.items()),
+            "  " + ", ".join(f"{store}: {done or 'not yet'}" for store, done in _rid(one).items()),
             markup=False,
             soft_wrap=True,
         )
