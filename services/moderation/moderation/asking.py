@@ -94,6 +94,8 @@ class ExternalStage:
                 return Look()
             to_ask = [one for one in found if isinstance(one, ToAsk)]
             chosen = choose(to_ask, min(settings.batch, left.texts), left.tokens, self.model)
+            # Held, for what is redacted meanwhile is neither sent nor remembered by its hash.
+            chosen = await store.hold_to_ask(chosen) if chosen else chosen
             if not chosen:
                 return Look()
             until = now + timedelta(seconds=settings.timeout + _LEASE_BEYOND_THE_CALL)

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from common import events as ev
 from common.events import State
@@ -27,7 +28,7 @@ from common.service import Runtime
 from moderation import commands, reruns
 from moderation.domain import Cause, Stage, reasons
 from moderation.settings import ExternalSettings, JudgingSettings
-from moderation.store import Aside, Store, WaitingModel, WaitingName, WaitingText
+from moderation.store import KINDS, Aside, Kind, Store, WaitingModel, WaitingName, WaitingText
 from moderation.workers import Job, Outcome, Workers
 
 TEXTS_AT_ONCE = 256
@@ -75,26 +76,16 @@ class Judging:
         """Judge a batch of models' labels and tell what became of them."""
         return await self._models(store, await store.waiting_models(MODELS_AT_ONCE))
 
-    async def texts_again(self, store: Store) -> Batch:
-        """Judge texts again that another version of the pipeline set aside, or that an operator asked for."""
-        if not await store.any_set_aside("text"):
-            return Batch(0, 0)
-        waiting = await store.texts_set_aside(AGAIN_AT_ONCE, await self.workers.version())
-        return await self._texts(store, waiting)
+    async def again(self, store: Store, kind: Kind, version: str) -> Batch:
+        """Judge what another version of the pipeline than this set aside, or what an operator asked for, once more.
 
-    async def names_again(self, store: Store) -> Batch:
-        """As :meth:`texts_again`, of agents' names; what changes is told."""
-        if not await store.any_set_aside("name"):
-            return Batch(0, 0)
-        waiting = await store.names_set_aside(AGAIN_AT_ONCE, await self.workers.version())
-        return await self._names(store, waiting, again=True)
-
-    async def models_again(self, store: Store) -> Batch:
-        """As :meth:`texts_again`, of models' labels; what changes is told."""
-        if not await store.any_set_aside("model"):
-            return Batch(0, 0)
-        waiting = await store.models_set_aside(AGAIN_AT_ONCE, await self.workers.version())
-        return await self._models(store, waiting, again=True)
+        Of names and labels what changes is told.
+        """
+        if kind == "text":
+            return await self._texts(store, await store.texts_set_aside(AGAIN_AT_ONCE, version))
+        if kind == "name":
+            return await self._names(store, await store.names_set_aside(AGAIN_AT_ONCE, version), again=True)
+        return await self._models(store, await store.models_set_aside(AGAIN_AT_ONCE, version), again=True)
 
     async def _texts(self, store: Store, waiting: Sequence[WaitingText]) -> Batch:
         for contest in {text.contest for text in waiting}:
@@ -239,10 +230,12 @@ async def _what_waits(runtime: Runtime, batch: Callable[[Store], Awaitable[Batch
 
 async def _again(runtime: Runtime, judging: Judging) -> None:
     while True:
-        while (await _batch(runtime, judging.texts_again, "text")).waiting:
-            pass
-        while (await _batch(runtime, judging.names_again, "name")).waiting:
-            pass
-        while (await _batch(runtime, judging.models_again, "model")).waiting:
-            pass
+        async with runtime.database.transaction() as connection:
+            kinds = [kind for kind in KINDS if await Store(connection).any_set_aside(kind)]
+        for kind in kinds:
+            # Not inside a transaction: the processes may take as long to come up as the server lets one be idle.
+            version = await judging.workers.version()
+            batch = partial(judging.again, kind=kind, version=version)
+            while (await _batch(runtime, batch, kind)).waiting:
+                pass
         await asyncio.sleep(_LOOK_FOR_SET_ASIDE_SECONDS)

@@ -49,12 +49,8 @@ _PHASES = ("texts", "names", "models")
 class Judges(Protocol):
     """Whoever runs the pipeline."""
 
-    async def version(self) -> str:
-        """The version of the pipeline."""
-        ...
-
     async def again(self, old: Sequence[Old], names: Mapping[str, frozenset[str]], seconds: float) -> Sequence[Verdict]:
-        """Verdicts on the first of these, on one at least; ``names`` are those of contests' pools."""
+        """Verdicts on the first of these, on as many as there is time for; ``names`` are those of contests' pools."""
         ...
 
 
@@ -88,13 +84,12 @@ async def stop(store: RerunStore, rerun: UUID, *, by: str, via: str) -> None:
         await audit.record(store.connection, who=by, what="stop rerun", target=f"rerun/{rerun}", after={"via": via})
 
 
-async def step(store: Store, judges: Judges, *, asks_external: bool | None = None) -> bool:
-    """Go on with the oldest rerun by one batch; whether there was one.
+async def step(store: Store, judges: Judges, version: str, *, asks_external: bool | None = None) -> bool:
+    """Go on with the oldest rerun by one batch, by this version of the pipeline; whether there was one.
 
     ``asks_external``: whether texts need an external model's word from now on; unless given it stays as it was.
     """
     reruns = RerunStore(store.connection)
-    version = await judges.version()
     run = await reruns.next(version)
     if run is None:
         ended = await reruns.give_up(version, LEFT_FOR_SECONDS, "the pipeline has another version now: begin it again")
@@ -242,9 +237,6 @@ class ByWorkers:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    async def version(self) -> str:
-        return await self._workers.version()
-
     async def again(self, old: Sequence[Old], names: Mapping[str, frozenset[str]], seconds: float) -> Sequence[Verdict]:
         jobs = [
             Job(one.text, "label")
@@ -252,11 +244,8 @@ class ByWorkers:
             else Job(one.text, names=names.get(one.contest or "", NOBODY))
             for one in old
         ]
-        verdicts: list[Verdict] = []
-        while jobs and not verdicts:
-            outcomes = await self._workers.judge(jobs, seconds)
-            verdicts = [outcomes[job].verdict for job in itertools.takewhile(outcomes.__contains__, jobs)]
-        return verdicts
+        outcomes = await self._workers.judge(jobs, seconds)
+        return [outcomes[job].verdict for job in itertools.takewhile(outcomes.__contains__, jobs)]
 
 
 async def go_on(runtime: Runtime, workers: Workers) -> None:
@@ -267,8 +256,10 @@ async def go_on(runtime: Runtime, workers: Workers) -> None:
         async with runtime.database.transaction() as connection:
             goes_on = await RerunStore(connection).any_running() and not await Store(connection).any_waiting()
         if goes_on:
+            # Not inside a transaction: the processes may take as long to come up as the server lets one be idle.
+            version = await workers.version()
             async with runtime.database.transaction() as connection:
-                goes_on = await step(Store(connection), judges, asks_external=external.configured)
+                goes_on = await step(Store(connection), judges, version, asks_external=external.configured)
             runtime.wake("publish")
             runtime.wake("ask")
         if not goes_on:

@@ -457,8 +457,8 @@ SET_ASIDE = Table(
 stays where a person judged since, and rests: their word holds, and what they take back waits for a verdict again.
 """
 
-KINDS = ("text", "name", "model")
 Kind = Literal["text", "name", "model"]
+KINDS: tuple[Kind, ...] = ("text", "name", "model")
 _OF_KIND = {"text": ("lineup_id", "revision", "pointer"), "name": ("agent_id",), "model": ("model",)}
 
 
@@ -710,7 +710,10 @@ class Store:
         await self._contest(contest, version, locks_at=locks_at)
         locks = select(CONTESTS.c.locks_at).where(CONTESTS.c.contest == contest).scalar_subquery()
         unheard = or_(TEXTS.c.pipeline_state.is_(None), and_(TEXTS.c.asks_external, TEXTS.c.external_state.is_(None)))
-        await self.connection.execute(update(TEXTS).where(TEXTS.c.contest == contest, unheard).values(due_at=locks))
+        waiting = and_(TEXTS.c.contest == contest, unheard)
+        # In the order in which verdicts take them, and not in the one in which they lie there.
+        await self.connection.execute(select(TEXTS.c.lineup_id).where(waiting).order_by(*_KEY).with_for_update())
+        await self.connection.execute(update(TEXTS).where(waiting).values(due_at=locks))
 
     async def locked(self, contest: str, locked_at: datetime) -> None:
         """A contest is locked."""
@@ -2112,6 +2115,7 @@ class Scope:
 class ToAsk:
     """A text that the external model is to be asked about; ``attempts`` have failed."""
 
+    place: Place
     text_hash: str
     scope: str
     text: str
@@ -2233,9 +2237,28 @@ class ExternalStore:
         if untried:
             query = query.where(attempts == 0)
         return [
-            ToAsk(row.text_hash, row.scope, row.text, row.attempts, row.alone) if row.state is None else _opened(row)
+            _opened(row)
+            if row.state is not None
+            else ToAsk(
+                Place(row.lineup_id, row.revision, row.pointer),
+                row.text_hash,
+                row.scope,
+                row.text,
+                row.attempts,
+                row.alone,
+            )
             for row in await self.connection.execute(_askable(query, scope, contest, locked))
         ]
+
+    async def hold_to_ask(self, texts: Sequence[ToAsk]) -> Sequence[ToAsk]:
+        """Those of the texts that :meth:`to_ask` read that may still be asked about, held until they are leased.
+
+        This waits for nobody: what somebody else holds, to let its words go say, is left for the next time.
+        """
+        query = select(*_KEY).where(tuple_(*_KEY).in_([tuple(of.place) for of in texts]), _WAITS)
+        rows = await self.connection.execute(query.with_for_update(skip_locked=True))
+        held = {Place(row.lineup_id, row.revision, row.pointer) for row in rows}
+        return [of for of in texts if of.place in held]
 
     async def lease(self, asker: str, texts: Sequence[ToAsk], lease: UUID, until: datetime) -> None:
         """Take texts that :meth:`to_ask` gave while :meth:`hold` holds; nobody else asks about them until then."""

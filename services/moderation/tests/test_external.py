@@ -24,8 +24,9 @@ from common.events import State
 from embedded.nats import Nats
 from embedded.parts import HttpService
 from embedded.process import free_port, spawn
-from moderation.domain import text_hash
-from moderation.store import EXTERNAL_SPENT, EXTERNAL_VERDICTS, TEXTS
+from moderation import commands
+from moderation.domain import RedactionOrder, text_hash
+from moderation.store import EXTERNAL_SPENT, EXTERNAL_VERDICTS, TEXTS, Store
 from testkit.fixtures import OPERATOR_TOKEN, Start, Started
 
 from .model_lies import KINDS, hangs, lies, status
@@ -611,6 +612,31 @@ async def test_a_redacted_text_is_not_sent_and_the_hash_of_its_words_goes_with_t
             await asked(server, 2)
             await asyncio.sleep(0.6)
             assert sorted(server.texts) == sorted(text for pointer, text in CLEAN.items() if pointer != "/thesis")
+
+
+@pytest.mark.rule("M6")
+async def test_a_text_that_is_being_redacted_is_neither_sent_nor_remembered(start: Start, configure: Configure) -> None:
+    async with model_server() as server:
+        configure(server)
+        async with start("moderation") as service:
+            lineup = uuid4()
+            await service.publish(opened(CONTEST))
+            await service.publish(claimed(lineup), version=2)
+            await service.publish(submitted(CONTEST, CLEAN, lineup_id=lineup))
+            await all_judged(service)
+            wanted = RedactionOrder(lineup_id=lineup, pointer="/thesis", reason=ev.RedactionReason.DECENCY, note="One.")
+            async with service.runtime.database.transaction() as connection:
+                await commands.redact(Store(connection), wanted, wall(), via="the test")
+                await service.publish(final(CONTEST, lineup))
+                await service.publish(locked(CONTEST), version=2)
+                await asked(server, 2)
+                # Longer than it takes until the next look.
+                await asyncio.sleep(1.5)
+            await service.settle()
+            others = {text for pointer, text in CLEAN.items() if pointer != "/thesis"}
+            assert set(server.texts) == others
+            kept = await query(service, select(EXTERNAL_VERDICTS.c.text_hash))
+            assert {row.text_hash for row in kept} == {text_hash(text) for text in others}
 
 
 @pytest.mark.rule("M4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from moderation.asking import allowance, choose, periods
 from moderation.breaker import LONGEST_RETRY_AFTER, Breaker, Cause, Door, asked_again
 from moderation.external import asker, name_of
 from moderation.settings import ExternalSettings, Misconfigured
-from moderation.store import Spent, ToAsk
+from moderation.store import Place, Spent, ToAsk
 from testkit import rules
 
 NOW = datetime(2026, 11, 29, 17, 0, 30, tzinfo=UTC)
@@ -105,7 +106,9 @@ def test_a_text_is_asked_about_again_ever_later_and_within_six_hours(
 
 
 def waiting(text: str, scope: str = "", *, alone: bool = False) -> ToAsk:
-    return ToAsk(text_hash=text, scope=scope, text=text, attempts=int(alone), alone=alone)
+    return ToAsk(
+        Place(UUID(int=0), 1, "/thesis"), text_hash=text, scope=scope, text=text, attempts=int(alone), alone=alone
+    )
 
 
 MODERATIONS = ExternalSettings(**GIVEN)

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from common import events as ev
 from common.db import OUTBOX
@@ -528,3 +528,31 @@ async def test_a_verdict_that_is_being_written_while_its_contest_locks_is_waited
         (judged,), (released,) = await told(service)
         assert {field.pointer: field.state for field in judged.fields}["/thesis"] is State.FLAGGED
         assert {word.pointer for word in released.words} == set(CLEAN) - {"/thesis"}
+
+
+@pytest.mark.rule("M3")
+async def test_a_lock_that_moves_and_verdicts_take_texts_in_the_same_order(start: Start) -> None:
+    async with start("moderation") as service:
+        lineup, database = uuid4(), service.runtime.database
+        # They lie in this order, which is not that of their keys; no pool is known, so that they wait.
+        later, first = Place(lineup, 1, "/thesis"), Place(lineup, 1, "/picks/0/rationale")
+        words = {later.pointer: "Volume.", first.pointer: "Smash spot."}
+        await service.publish(submitted("2017-W01", words, lineup_id=lineup))
+        await service.settle()
+
+        async def move() -> None:
+            async with database.transaction() as connection:
+                await Store(connection).rescheduled("2017-W01", LOCKS + timedelta(hours=3), 2)
+
+        async def waits() -> bool:
+            held_up = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            return bool(await query(service, text(held_up)))
+
+        async with database.transaction() as connection:
+            await Store(connection).hold([first])
+            moving = asyncio.create_task(move())
+            await until(waits)
+            assert set(await Store(connection).hold([first, later])) == {first, later}
+        await moving
+        due = await query(service, select(TEXTS.c.due_at))
+        assert {row.due_at for row in due} == {LOCKS + timedelta(hours=3)}

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import psutil
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from common import events as ev
 from common.events import State
@@ -243,6 +243,35 @@ async def test_a_new_version_of_the_pipeline_tries_what_the_old_one_had_set_asid
         assert {word.pointer for word in released[-1].words} == set(CLEAN)
         (row,) = await query(after, select(TEXTS.c.pipeline).where(TEXTS.c.pointer == "/thesis"))
         assert "fatal/2" in row.pipeline
+
+
+@pytest.mark.rule("M3", "O3")
+async def test_no_transaction_is_open_while_processes_that_judge_come_up(start: Start, detecting: Detecting) -> None:
+    detecting.use(FATAL, text_seconds=0.5)
+    async with start("moderation") as before:
+        await locked_lineups(before, {uuid4(): {**CLEAN, "/thesis": "It exits."}})
+        await all_judged(before)
+        url = before.database_url
+    slow = FATAL.replace("def load():", "def load():\n        while not GATE.exists():\n            time.sleep(0.01)")
+    detecting.use(slow.replace('name = "fatal"', 'name = "fatal"; version = "2"'), text_seconds=0.5)
+    idle = text(
+        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
+        " AND xact_start < clock_timestamp() - interval '1.5 seconds'"
+    )
+    async with start("moderation", database_url=url) as after:
+        answer = await after.operator.post(f"{JUDGING}/reruns", json={"everything": True})
+        assert answer.status_code == 200, answer.text
+        for _ in range(20):
+            await asyncio.sleep(0.2)
+            assert await query(after, idle) == [], "others may wait for what it holds"
+        detecting.gate.touch()
+        await until(lambda: _aside(after, 0))
+
+        async def done() -> bool:
+            found = await after.operator.get(f"{JUDGING}/reruns/{answer.json()['rerun']}")
+            return bool(found.json()["state"] == "done")
+
+        await until(done)
 
 
 @pytest.mark.rule("M4", "A10")
