@@ -13,26 +13,31 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import text
 
 from common import events as ev
 from common import topology
 from common.clock import wall
 from common.erasure import erase_redacted
+from common.migrate import upgrade
 from common.provision import provision
 from embedded.nats import Nats
+from embedded.postgres import SUPERUSER, Postgres
 from house.field import view
 from house.strategies import Strategy, Style, play
 from mafl.errors import MaflError
 from mafl.export import download
 from mafl.models import Contest, Pool
 from mafl.verify import Report, verify
+from moderation.domain import text_hash
 from registry import people
 from registry.store import Store as Registry
 from testkit import contracts
 from testkit.fixtures import Start, Started, admin
-from testkit.searching import in_database, in_files
+from testkit.searching import columns_with, in_database, in_files, in_samples
 
 WEEK = "2017-W01"
 THESIS, RATIONALE, FACTOR = "/thesis", "/picks/0/rationale", "/picks/0/main_factor"
@@ -107,6 +112,23 @@ class World:
                 return
             await asyncio.sleep(0.02)
         raise AssertionError(f"boards never showed {words}")
+
+    async def told(self, kind: type[ev.Event], many: int) -> None:
+        """Wait until moderation has published so many events of a kind."""
+        for _ in range(1500):
+            if len(await self.moderation.published(kind)) >= many:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"moderation never told {many} times {kind.__name__}")
+
+    async def ask_review(self, lineup: str, pointer: str, sentence: str) -> None:
+        """The owner of the claimed agent asks to look at a text again."""
+        async with self.registry.runtime.database.transaction() as connection:
+            store = Registry(connection)
+            (agent,) = [one for one in await store.agents() if one.claimed]
+            assert agent.owner_id is not None
+            about = agent.owner_id, agent.agent_id, UUID(lineup), pointer
+            await people.ask_review(store, *about, sentence=sentence, now=wall())
 
     def everywhere(self, *words: str) -> list[str]:
         """Where any of the words is: databases and the files of the streams."""
@@ -198,6 +220,9 @@ async def a_world(start: Start, nats_server: Nats) -> AsyncIterator[World]:
         await contests.move_clock(datetime.fromisoformat(OPENED))
         opened = await contests.operator.post(f"/operator/api/v1/contests/{WEEK}/open")
         assert opened.status_code == 200, opened.text
+        # What is told of the agents' names and of their model is told before a test begins.
+        await world.told(ev.AgentNameJudged, 2)
+        await world.told(ev.ModelJudged, 1)
         await world.quiet()
         yield world
         for service in running.values():
@@ -335,22 +360,8 @@ async def test_what_an_owner_said_for_a_text_goes_with_it(world: World) -> None:
         await asyncio.sleep(0.02)
     await world.quiet()
 
-    async def ask(pointer: str, sentence: str) -> ev.ReviewRequested:
-        async with world.registry.runtime.database.transaction() as connection:
-            (agent,) = [one for one in await Registry(connection).agents() if one.claimed]
-            assert agent.owner_id is not None
-            return await people.ask_review(
-                Registry(connection),
-                agent.owner_id,
-                agent.agent_id,
-                UUID(lineup),
-                pointer,
-                sentence=sentence,
-                now=wall(),
-            )
-
-    await ask(RATIONALE, "Turnstone is my own page.")
-    await ask(FACTOR, "Sanderling is another one.")
+    await world.ask_review(lineup, RATIONALE, "Turnstone is my own page.")
+    await world.ask_review(lineup, FACTOR, "Sanderling is another one.")
     await world.quiet()
     places = {where.split(":")[0] for where in world.everywhere("Turnstone is my")}
     assert places == {"registry", "moderation", "streams"}
@@ -359,7 +370,7 @@ async def test_what_an_owner_said_for_a_text_goes_with_it(world: World) -> None:
     assert world.everywhere("Turnstone is my") == []
     assert {where.split(":")[0] for where in world.everywhere("Sanderling is another")} == places
     with pytest.raises(people.NothingToReview):
-        await ask(RATIONALE, "Once more.")
+        await world.ask_review(lineup, RATIONALE, "Once more.")
 
 
 async def withheld(world: World) -> list[str]:
@@ -526,3 +537,63 @@ async def test_ordered_twice_at_once_it_is_redacted_once(world: World) -> None:
     assert [one["done"] for one in await world.redactions(made["lineup"])] == [True, True]
     assert len(await world.contests.published(ev.TextRedacted)) == 2
     assert world.everywhere("Zebrafinch") == []
+
+
+@pytest.mark.rule("M6")
+async def test_the_planner_takes_no_sample_of_words_and_lets_go_of_those_that_it_took(
+    world: World, postgres: Postgres
+) -> None:
+    traces = ["Zebrafinch"]
+    for number in range(3):
+        for agent in (0, 1):
+            link = f"https://zebrafinch.example/{number}{agent}"
+            words = {
+                "thesis": f"Zebrafinch {number}{agent}.",
+                "rationale": f"On {link}.",
+                "factor": f"See {link}/wind.",
+            }
+            made = await world.submit(
+                agent, await entry(world, **{name: f"Zebrafinch: {words[name]}" for name in words})
+            )
+            traces += [made["salts"][pointer] for pointer in (THESIS, RATIONALE, FACTOR)]
+            traces += [text_hash(f"Zebrafinch: {words[name]}") for name in words]
+    lineup = (await world.own(0))["lineup"]
+    await world.contests.move_clock(datetime.fromisoformat(LOCK))
+    await world.whole_text(lineup, ["Zebrafinch: Zebrafinch 20.", "flagged"])
+    await world.quiet()
+    for pointer in (RATIONALE, FACTOR):
+        await world.ask_review(lineup, pointer, f"Zebrafinch {pointer}.")
+        judged = {
+            "lineup_id": lineup,
+            "pointer": pointer,
+            "version": 1,
+            "state": "flagged",
+            "note": f"Zebrafinch {pointer}.",
+        }
+        answer = await world.moderation.operator.post("/operator/api/v1/moderation/judgements", json=judged)
+        assert answer.status_code == 200, answer.text
+    await world.quiet()
+
+    password = (postgres.directory / "password").read_text().strip()
+    for name, service in world.running.items():
+        url = service.database_url.replace("postgresql+psycopg://", "postgresql://", 1)
+        superuser = make_conninfo(url, user=SUPERUSER, password=password)
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("ANALYZE")
+            assert in_samples(superuser, traces) == []
+            holding = columns_with(url, traces)
+            assert holding, name
+            assert {where: target for where, target in holding.items() if target != 0} == {}, name
+
+            # As a database was that an earlier release made: there are samples, and its update takes them away.
+            for table, column in holding:
+                owner.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS DEFAULT".encode())
+            owner.execute("ANALYZE")
+            assert in_samples(superuser, traces), name
+            owner.execute("UPDATE alembic_version SET version_num = lpad((version_num::int - 1)::text, 4, '0')")
+            await asyncio.to_thread(upgrade, service.database_url, name)
+            assert in_samples(superuser, traces) == [], name
+            owner.execute("ANALYZE")
+            assert in_samples(superuser, traces) == [], name
+    assert await world.own(0)
+    assert "Zebrafinch: Zebrafinch 20." in (await world.boards.client.get(f"/api/v1/contests/{WEEK}/lineups")).text

@@ -5,6 +5,7 @@ The first migration of every service calls :func:`create_bus_tables`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import Any
 
@@ -37,6 +38,32 @@ def drop_bus_tables(op: Operations | Any) -> None:
     """Undo :func:`create_bus_tables`."""
     op.execute(text("DROP TRIGGER outbox_notify ON outbox; DROP FUNCTION outbox_notify();"))
     BUS.drop_all(op.get_bind())
+
+
+def keep_no_samples(op: Operations | Any, columns: Mapping[str, Collection[str]]) -> None:
+    """Let the planner never take samples of what is in ``columns`` (by table), and let go of those that it has.
+
+    Words that go for good would else stay in ``pg_statistic``. For columns by which nothing is chosen or joined where
+    speed matters: the planner then guesses. Takes each table for a moment and rewrites none.
+    """
+    described = text(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass(:table)"
+        " AND attname = :name AND NOT attisdropped"
+    )
+    for table, names in columns.items():
+        for name in names:
+            kind = op.get_bind().execute(described, {"table": table, "name": name}).scalar_one()
+            # Samples are taken away with a column's type, even where the new one is the same; any other way to be rid
+            # of them takes a superuser, or PostgreSQL 18.
+            op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} SET STATISTICS 0"))
+            op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {kind}"))
+
+
+def keep_samples(op: Operations | Any, columns: Mapping[str, Collection[str]]) -> None:
+    """Undo :func:`keep_no_samples`."""
+    for table, names in columns.items():
+        for name in names:
+            op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} SET STATISTICS DEFAULT"))
 
 
 def upgrade(url: str, package: str, revision: str = "head") -> None:
