@@ -266,14 +266,16 @@ async def test_the_words_of_a_text_go_from_every_store_and_its_leaf_and_a_dated_
 
     planned = await world.order(lineup, THESIS, dry_run=True)
     assert planned["redactions"] == []
-    assert "Zebrafinch" not in json.dumps(planned)
-    assert [(text["revision"], text["final"], text["copies"]["released"]) for text in planned["texts"]] == [
-        (1, False, 0),
-        (2, True, 1),
-    ]
+    assert [
+        (text["revision"], text["final"], text["text"], text["copies"]["released"]) for text in planned["texts"]
+    ] == [
+        (1, False, None, 0),
+        (2, True, "Zebrafinch last.", 1),
+    ], "an operator sees which text it is, of the final revision alone"
     assert world.everywhere("Zebrafinch", *salts) == everywhere, "a dry run changes nothing"
 
     made = await world.order(lineup, THESIS)
+    assert "Zebrafinch" not in json.dumps(made)
     assert [(one["revision"], one["done"]) for one in made["redactions"]] == [(1, False), (2, False)]
     await world.quiet()
     (gone_at,) = {one["redacted_at"] for one in await world.redactions(lineup)}
@@ -397,7 +399,14 @@ async def test_what_is_redacted_before_the_lock_is_told_to_nobody_before_it(worl
     before = await public_streams()
     ordered = await world.order(made["lineup"], THESIS)
     assert ordered["texts"] == [
-        {"revision": 1, "final": None, "state": None, "redacted": False, "copies": {"released": 0, "notes": 0}}
+        {
+            "revision": 1,
+            "final": None,
+            "state": None,
+            "text": None,
+            "redacted": False,
+            "copies": {"released": 0, "notes": 0},
+        }
     ]
     await world.quiet()
     assert all(one["done"] and one["boards_holds_nothing"] for one in await world.redactions(made["lineup"]))

@@ -105,6 +105,12 @@ def test_an_ordinary_user_starts_everything_opens_the_front_page_and_leaves_noth
         assert any(f"MAFL is at {PUBLIC_URL}" in line for line in said)
         told = json.loads((home / ".mafl" / "stack.json").read_text())
         assert told["public_url"] == PUBLIC_URL
+        (operators,) = [line for line in said if line.startswith("Operators sign in at ")]
+        assert f"{told['operator_url']}/operator/ " in operators
+        assert ".mafl/secrets.json" in operators
+        assert "operator_token" in operators
+        kept = json.loads((home / ".mafl" / "secrets.json").read_text())
+        assert kept["operator_token"] not in "".join(said), "a terminal's history is no place for a token"
         page = httpx.get(f"http://127.0.0.1:{told['ports']['public']}/")
         assert (page.status_code, "MAFL" in page.text) == (200, True)
         pids = [mafl.pid, *(process["pid"] for process in told["processes"].values())]

@@ -176,11 +176,13 @@ class OperatorClient(PublicClient):
         """The digest of the boards: SHA-256 over their canonical JSON."""
         return await self.operate("GET", "/boards/digest")
 
-    async def moderation_queue(self, *, limit: int = 100) -> list[dict[str, Any]]:
-        """Texts and names that are not cleared; those that owners ask to look at again come first."""
-        listed: list[dict[str, Any]] = (await self.operate("GET", "/moderation/queue", params={"limit": limit}))[
-            "items"
-        ]
+    async def moderation_queue(self, *, limit: int = 100, only_open: bool = False) -> list[dict[str, Any]]:
+        """Texts and names that are not cleared; those that owners ask to look at again come first.
+
+        ``only_open`` leaves out what a person withheld and nobody asks about again.
+        """
+        params = {"limit": limit, "open": only_open or None}
+        listed: list[dict[str, Any]] = (await self.operate("GET", "/moderation/queue", params=params))["items"]
         return listed
 
     async def moderation_backlog(self) -> dict[str, Any]:

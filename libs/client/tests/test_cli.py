@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from mafl.cli import run
+from mafl.cli import moderation, run
+from mafl.cli.output import CommandError
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data"
@@ -391,3 +392,56 @@ def test_what_is_read_by_nobody_is_no_error() -> None:
     assert done.stdout.startswith("season,week")
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+# --- moderation -----------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """What somebody types where there is somebody to ask."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.rule("M4")
+def test_checking_answers_every_line_and_fails_where_one_could_not_be_read(
+    mafl: Mafl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for lines, states, status in (
+        (
+            ['{"text": "Fine."}', "no JSON", '{"text": "Write to me@example.com"}'],
+            ["cleared", "unchecked", "flagged"],
+            1,
+        ),
+        (['{"text": "Fine."}', '{"text": "Write to me@example.com"}'], ["cleared", "flagged"], 0),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines) + "\n"))
+        done = mafl("moderation", "check")
+        assert [json.loads(line)["state"] for line in done.stdout.splitlines()] == states
+        assert done.returncode == status
+
+
+@pytest.mark.rule("M6")
+def test_whoever_does_not_say_yes_is_told_that_nothing_was_redacted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = {
+        "revision": 2,
+        "final": True,
+        "state": "cleared",
+        "text": "Words of a thesis\u202e " + "and more " * 40,
+        "redacted": False,
+        "copies": {"released": 1, "notes": 0},
+    }
+    planned = {"dry_run": True, "texts": [text], "redactions": []}
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    with pytest.raises(CommandError) as refused:
+        moderation._confirm(planned, "/thesis", json=False)
+    assert "Nothing was redacted" in str(refused.value)
+    said = capsys.readouterr().err
+    assert "it begins: Words of a thesis\\u202e and more" in said, "which words they are, harmless for a terminal"
+    assert "and more " * 12 not in said
+    assert "Nothing was changed" not in said, "not before the question"
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    moderation._confirm(planned, "/thesis", json=False)

@@ -261,11 +261,15 @@ class CopiesView(BaseModel):
 
 
 class RedactedTextView(BaseModel):
-    """A text that an order is about; ``final`` is null before the lock, ``redacted`` true where it was gone before."""
+    """A text that an order is about; ``final`` is null before the lock, ``redacted`` true where it was gone before.
+
+    ``text`` is what a dry run shows of the final revision after the lock; null of every other.
+    """
 
     revision: int
     final: bool | None
     state: State | None
+    text: str | None
     redacted: bool
     copies: CopiesView
 
@@ -332,9 +336,17 @@ async def again(request: Request, connection: Connection) -> AgainView:
 
 
 @operator.get("/queue", responses=refusals(problems.InvalidRequest))
-async def queue(connection: Connection, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> QueueView:
-    """Flagged and unchecked texts of final revisions, once their contest is locked, and agents' names."""
-    return QueueView(items=[ItemView.model_validate(row) for row in await Store(connection).withheld(limit)])
+async def queue(
+    connection: Connection,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    only_open: Annotated[bool, Query(alias="open")] = False,
+) -> QueueView:
+    """Flagged and unchecked texts of final revisions, once their contest is locked, and agents' names.
+
+    With ``open`` only those that no person has judged, or whose owner asks for a review.
+    """
+    items = await Store(connection).withheld(limit, only_open=only_open)
+    return QueueView(items=[ItemView.model_validate(row) for row in items])
 
 
 @operator.get("/lineups/{lineup_id}", responses=refusals(problems.NotFound, problems.InvalidRequest))

@@ -1252,6 +1252,7 @@ class Store:
                 *_KEY,
                 TEXTS.c.contest,
                 TEXTS.c.agent_id,
+                TEXTS.c.text,
                 TEXTS.c.state,
                 TEXTS.c.findings,
                 TEXTS.c.external_findings,
@@ -1459,16 +1460,19 @@ class Store:
         ]
         return Backlog(texts, float(oldest), names, models)
 
-    async def withheld(self, limit: int) -> Sequence[Mapping[str, Any]]:
+    async def withheld(self, limit: int, *, only_open: bool = False) -> Sequence[Mapping[str, Any]]:
         """What is not cleared: texts of final revisions of locked contests alone (C8), and agents' names.
 
         Those that an owner asked to look at again come first, the oldest request first; then the newest verdict.
+        ``only_open`` leaves out what a person judged and nobody asks about again.
         """
         rows: list[dict[str, Any]] = []
         for query, table in ((_texts().where(TEXTS.c.redacted_at.is_(None)), TEXTS), (_names(), AGENTS)):
             withheld = query.where(table.c.state != State.CLEARED.value).order_by(
                 REVIEWS.c.requested_at.asc().nulls_last(), table.c.judged_at.desc().nulls_last()
             )
+            if only_open:
+                withheld = withheld.where(or_(table.c.judged_by.is_(None), REVIEWS.c.requested_at.is_not(None)))
             rows += await self._rows(withheld.limit(limit))
         never = datetime.max.replace(tzinfo=UTC)
         rows.sort(key=lambda row: (row["agent_id"], row["pointer"] or ""))

@@ -38,8 +38,8 @@ async def judge(service: Started, **body: Any) -> Any:
     return await service.operator.post(f"{PATH}/judgements", json={"note": "Read it.", **body})
 
 
-async def queue(service: Started) -> list[dict[str, Any]]:
-    answer = await service.operator.get(f"{PATH}/queue")
+async def queue(service: Started, **asked: str) -> list[dict[str, Any]]:
+    answer = await service.operator.get(f"{PATH}/queue", params=asked)
     assert answer.status_code == 200, answer.text
     return list(answer.json()["items"])
 
@@ -82,6 +82,10 @@ async def test_what_a_person_clears_is_released_and_what_a_person_flags_after_it
 
         (item,) = await queue(service)
         assert (item["version"], item["state"], item["judged_by"]) == (3, "flagged", "bob")
+        assert await queue(service, open="true") == [], "a person has looked at it"
+        await service.publish(asks(lineup, judged=3))
+        await service.settle()
+        assert [one["pointer"] for one in await queue(service, open="true")] == [FLAGGED], "its owner asks again"
         assert [finding["detector"] for finding in item["findings"]] == ["links"], "the pipeline's findings stay"
         case = (await service.operator.get(f"{PATH}/lineups/{lineup}")).json()
         assert {item["pointer"] for item in case["items"]} == set(MIXED)

@@ -398,6 +398,7 @@ async def test_the_command_follows_a_rerun_and_prints_what_it_changes(start: Sta
 
         shown, progress = await mafl("--older", "--dry-run")
         assert "nothing was changed" in shown
+        assert "--stop" not in shown, "what is over cannot be stopped"
         for count in ("1  cleared → flagged", "1  flagged → cleared", "1  unchanged"):
             assert count in shown
         assert f"--lineup {lineup} --pointer /thesis" in shown
@@ -414,6 +415,7 @@ async def test_the_command_follows_a_rerun_and_prints_what_it_changes(start: Sta
         )
         assert len(document["changes"]) == 2
         assert (await states(service, lineup))["/thesis"] == "cleared"
+        assert "done, 0 of 0" in (await mafl("--contest", CONTEST, "--older"))[0]
         for wrong in ((), ("--dry-run",), ("--all", "--season", "2017"), ("--stop", "x", "--all")):
             refused = json.loads((await mafl(*wrong, "--json", status=1))[0])
             assert refused["code"] == "invalid-request", wrong

@@ -129,6 +129,7 @@ def up(
             stack = await _start(exit_stack, options, Laps())
             addresses = {"public_url": stack.public_url, "operator_url": stack.operator_url, "state": str(stack.state)}
             emit(addresses, json, lambda _: None)
+            _tell_operators(stack)
             err().print("Ctrl-C stops everything.")
             await stack.wait()
             err().print("stopping")
@@ -197,6 +198,7 @@ def demo(
                 json.write_text(jsons.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
             _show_boards(out(), document)
             if not exit_:
+                _tell_operators(stack)
                 err().print(f"The pages stay at [bold]{stack.public_url}[/] until Ctrl-C.")
                 await stack.wait()
             err().print("stopping")
@@ -280,6 +282,16 @@ async def _start(exit_stack: AsyncExitStack, options: StackOptions, laps: Laps) 
     laps.first_page = laps.now()
     console.print(f"MAFL is at [bold]{stack.public_url}[/] ({laps.first_page:.1f} s)")
     return stack
+
+
+def _tell_operators(stack: Stack) -> None:
+    """Where operators go and where their token is kept; the token itself never stands in a terminal or a log."""
+    err().print(
+        f"Operators sign in at {stack.operator_url}/operator/ with the token that {stack.state / 'secrets.json'} keeps "
+        'as "operator_token".',
+        soft_wrap=True,
+        markup=False,
+    )
 
 
 async def _first_page(url: str) -> None:

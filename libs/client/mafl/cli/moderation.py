@@ -42,7 +42,8 @@ def install(app: typer.Typer) -> None:
 def check(json: Json = False) -> None:
     """Read JSON lines with a member "text" on standard input; write state and findings, one line each.
 
-    The state is cleared, flagged or unchecked. The output is JSON lines, with --json or without.
+    The state is cleared, flagged or unchecked. The output is JSON lines, with --json or without. Every line is
+    answered; exits with 1 where one could not be read or judged, whose answer has an "error".
     """
     try:
         from moderation.tools import check_lines
@@ -50,19 +51,30 @@ def check(json: Json = False) -> None:
         raise CommandError(
             "not-installed", "This needs the moderation service beside the client", str(error)
         ) from error
+    failed = False
     for answer in check_lines(sys.stdin):
         print(jsons.dumps(answer, ensure_ascii=False), flush=True)
+        failed = failed or "error" in answer
+    if failed:
+        raise typer.Exit(1)
 
 
-@group.command("queue", epilog=examples("mafl moderation queue", "mafl moderation queue --limit 10 --json"))
+@group.command("queue", epilog=examples("mafl moderation queue", "mafl moderation queue --all --json"))
 def queue(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what a person withheld and nobody asks about again.")
+    ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Texts of locked lineups and agents' names that are not cleared; what owners ask to look at again first."""
-    items = operate(state, lambda client: client.moderation_queue(limit=limit))
-    emit({"items": items}, json, lambda console: _show(console, items))
+    """Texts of locked lineups and agents' names that wait for a person; what owners ask to look at again first.
+
+    That is what is not cleared and no person has judged, or what its owner asks about again.
+    """
+    items = operate(state, lambda client: client.moderation_queue(limit=limit, only_open=not everything))
+    nothing = "Nothing is withheld." if everything else "Nothing waits for you; --all shows what people withheld."
+    emit({"items": items}, json, lambda console: _show(console, items, nothing))
 
 
 @group.command("backlog", epilog=examples("mafl moderation backlog"))
@@ -162,7 +174,7 @@ def redact(
     answer = order(dry=dry_run)
     if wait and not dry_run:
         answer["redactions"] = _rid_of(lineup, pointer, answer["redactions"], patience, state)
-    emit(answer, json, lambda console: _show_order(console, answer, pointer))
+    emit(answer, json, lambda console: _show_answer(console, answer, pointer))
     if wait and not dry_run and not all(one["done"] for one in answer["redactions"]):
         raise CommandError(
             "redaction-unfinished",
@@ -189,7 +201,8 @@ def _confirm(planned: dict[str, Any], pointer: str, json: bool) -> None:
         raise CommandError("unconfirmed", "Nothing was redacted", "there is nobody to ask: say --yes, or --dry-run")
     console = err()
     _show_order(console, planned, pointer)
-    typer.confirm("These words go for good. Sure?", abort=True, err=True)
+    if not typer.confirm("These words go for good. Sure?", err=True):
+        raise CommandError("unconfirmed", "Nothing was redacted", "you did not say yes")
 
 
 def _rid_of(
@@ -220,6 +233,8 @@ def _show_order(console: Console, answer: dict[str, Any], pointer: str) -> None:
                 console.print(f"{pointer} of revision {text['revision']} ({of}): redacted already", markup=False)
                 continue
             console.print(f"{pointer} of revision {text['revision']} ({of}); its words are in", markup=False)
+            if text["text"] is not None:
+                console.print(f"  it begins: {_beginning(text['text'])}", markup=False, soft_wrap=True)
             copies = text["copies"]
             console.print("  contests: the revision, its salt, its record of the submission", markup=False)
             console.print(
@@ -232,9 +247,23 @@ def _show_order(console: Console, answer: dict[str, Any], pointer: str) -> None:
                 f"  streams: CONTESTS_PRIVATE{', MODERATION' if copies['released'] else ''}, dead letters if any",
                 markup=False,
             )
+
+
+def _beginning(text: str) -> str:
+    """The first words of a text, by which an operator sees that it is the one they mean."""
+    return _plain(text if len(text) <= _SHOWN else f"{text[:_SHOWN].rstrip()} …")
+
+
+_SHOWN = 100
+"""Characters."""
+
+
+def _show_answer(console: Console, answer: dict[str, Any], pointer: str) -> None:
+    if answer["dry_run"]:
+        _show_order(console, answer, pointer)
         console.print("Nothing was changed.")
-        return
-    _show_redactions(console, answer["redactions"])
+    else:
+        _show_redactions(console, answer["redactions"])
 
 
 def _not_yet(found: list[dict[str, Any]]) -> list[str]:
@@ -354,9 +383,9 @@ def _show_rerun(console: Console, run: dict[str, Any]) -> None:
     from rich.markup import escape
 
     kind = "Dry run, nothing was changed" if run["dry_run"] else "Rerun"
-    console.print(
-        f"{kind}: {run['state']}, {run['done']} of {run['total'] or '?'}  --stop {run['rerun']}", soft_wrap=True
-    )
+    of = "?" if run["total"] is None else run["total"]
+    ends = f"  --stop {run['rerun']}" if run["state"] == "running" else f"  {run['rerun']}"
+    console.print(f"{kind}: {run['state']}, {run['done']} of {of}{ends}", soft_wrap=True)
     console.print(f"  by {escape(str(run['pipeline'] or 'a pipeline that has not begun yet'))}", soft_wrap=True)
     for name, count in sorted(run["counts"].items()):
         console.print(f"  {count:>8}  {_MEANS.get(name, name.replace('_to_', ' → '))}")
@@ -490,11 +519,11 @@ def _about(lineup: str | None, pointer: str | None, agent: str | None) -> dict[s
     return {"agent_id": agent} if lineup is None else {"lineup_id": lineup, "pointer": pointer}
 
 
-def _show(console: Console, items: list[dict[str, Any]]) -> None:
+def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing is withheld.") -> None:
     from rich.markup import escape
 
     if not items:
-        console.print("Nothing is withheld.")
+        console.print(nothing)
     for item in items:
         where = f"--agent {item['agent_id']}"
         if item["lineup_id"] is not None:
