@@ -19,14 +19,7 @@ from .moderation_corpus import DETECTORS, HALVES, HELD_OUT, HERE, TUNING, Figure
 ORDINARY = (HERE / "examples" / "ordinary.txt").read_text().splitlines()
 FLAGGED = [json.loads(line) for line in (HERE / "examples" / "flagged.jsonl").read_text().splitlines()]
 DETECTOR = {"slur": "profanity"}
-BELOW = {
-    "secrets": 0.85,
-    "threats": 0.7,
-    "harassment": 0.65,
-    "self-harm": 0.7,
-    "dehumanising": 0.8,
-    "injection": 0.8,
-}
+BELOW = {"secrets": 0.86, "threats": 0.77, "harassment": 0.83, "self-harm": 0.78, "injection": 0.89}
 """The kinds of which fewer than nine in ten are found on one of the halves yet, and the part that must be: to be
 raised when the detectors improve, never lowered. See docs/moderation.md."""
 
