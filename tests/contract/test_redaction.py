@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import runpy
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,14 +16,15 @@ from uuid import UUID, uuid4
 import httpx
 import psycopg
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from common import events as ev
 from common import topology
 from common.clock import wall
 from common.erasure import erase_redacted
-from common.migrate import upgrade
 from common.provision import provision
 from embedded.nats import Nats
 from embedded.postgres import SUPERUSER, Postgres
@@ -548,6 +550,20 @@ async def test_ordered_twice_at_once_it_is_redacted_once(world: World) -> None:
     assert world.everywhere("Zebrafinch") == []
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def update_as_the_release_did_that_keeps_no_samples(url: str, service: str) -> None:
+    """Run that one migration; there are newer ones, which have run already."""
+    (path,) = (ROOT / "services" / service / service / "migrations/versions").glob("*_no_samples_of_words.py")
+    engine = create_engine(url)
+    try:
+        with engine.begin() as connection, Operations.context(MigrationContext.configure(connection)):
+            runpy.run_path(str(path))["upgrade"]()
+    finally:
+        engine.dispose()
+
+
 @pytest.mark.rule("M6")
 async def test_the_planner_takes_no_sample_of_words_and_lets_go_of_those_that_it_took(
     world: World, postgres: Postgres
@@ -599,8 +615,7 @@ async def test_the_planner_takes_no_sample_of_words_and_lets_go_of_those_that_it
                 owner.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS DEFAULT".encode())
             owner.execute("ANALYZE")
             assert in_samples(superuser, traces), name
-            owner.execute("UPDATE alembic_version SET version_num = lpad((version_num::int - 1)::text, 4, '0')")
-            await asyncio.to_thread(upgrade, service.database_url, name)
+            await asyncio.to_thread(update_as_the_release_did_that_keeps_no_samples, service.database_url, name)
             assert in_samples(superuser, traces) == [], name
             owner.execute("ANALYZE")
             assert in_samples(superuser, traces) == [], name

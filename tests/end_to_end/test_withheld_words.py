@@ -97,11 +97,11 @@ class Fate(Enum):
     """Where a marker may be beside the databases of contests and moderation and the streams between them."""
 
     SHOWN = "is shown to everybody"
-    OF_THE_UNCLAIMED = "cleared words of an agent that is not claimed now: kept for its claim, never shown"
+    OF_THE_UNCLAIMED = "cleared words of an agent that was never claimed: told to nobody before its claim"
     NAME = "a name that is not shown"
     LABEL = "a label of a model that is not shown"
     PROFILE = "what an agent says of itself, which nobody but it and its owner is shown"
-    WITHDRAWN = "was published and is flagged now: its event has been told, nobody holds it any longer"
+    WITHDRAWN = "was published and is flagged or its agent released now: its event was told, nobody holds it any longer"
     WITHHELD = "is flagged, not checked, of a revision that is not final, or of a contest that is not locked"
     NOTED = "what an operator noted"
     REDACTED = "is gone for good: it is nowhere at all"
@@ -112,7 +112,7 @@ MODERATION, REGISTRY = "stream MODERATION", "stream REGISTRY"
 MAY_BE: Mapping[Fate, frozenset[str]] = {
     Fate.SHOWN: frozenset({"public", "metrics of boards", MODERATION, REGISTRY, "stream CONTESTS", "stream SETTLEMENT"})
     | frozenset({"database registry", "database boards", "database settlement"}),
-    Fate.OF_THE_UNCLAIMED: frozenset({MODERATION, "database boards"}),
+    Fate.OF_THE_UNCLAIMED: frozenset(),
     Fate.NAME: frozenset({REGISTRY, MODERATION, "database registry", "database boards"}),
     Fate.LABEL: frozenset({REGISTRY, MODERATION, "stream CONTESTS", "stream SETTLEMENT"})
     | frozenset({"database registry", "database boards", "database settlement"}),
@@ -141,6 +141,7 @@ class Player:
     name: str = "{}"
     label: str = "demo/{}"
     claimed: bool = True
+    released: bool = False
     flags: bool = False
     plays: frozenset[str] = frozenset(CONTESTS)
     shown_name: bool = True
@@ -237,7 +238,9 @@ class Season:
             cleared = not one.bad and (one.contest != UNCHECKED or self.checked)
         if not cleared:
             return Fate.WITHHELD
-        return Fate.SHOWN if who.claimed else Fate.OF_THE_UNCLAIMED
+        if who.claimed:
+            return Fate.SHOWN
+        return Fate.WITHDRAWN if who.released else Fate.OF_THE_UNCLAIMED
 
     # How it is played.
 
@@ -451,8 +454,7 @@ def _public(season: Season, found: Found) -> None:
     ids, names = [], []
     for who, agent_id in world.ids.items():
         ids.append(agent_id)
-        names += [handle(UUID(agent_id)), handle(UUID(agent_id), claimed=True)]
-        names += [quote(world.values.get(f"{who}-name", who), safe="")]
+        names += [handle(UUID(agent_id)), quote(world.values.get(f"{who}-name", who), safe="")]
     labels = [quote(world.values[f"{who}-label"]) for who in season.field]
     few = {"contest": (PLAYED[0], UNCHECKED), "agent_id": (world.ids["flora"],), "model": (labels[0],)}
     places = {
@@ -561,7 +563,7 @@ async def test_after_a_season_no_word_that_is_withheld_is_anywhere_but_where_it_
         assert "database contests" in found.places[made], season.planted[made]
         assert f"stream {PRIVATE[0]}" in found.places[made], season.planted[made]
     for made in fates[Fate.OF_THE_UNCLAIMED]:
-        assert "database boards" in found.places[made], season.planted[made]
+        assert "database moderation" in found.places[made], season.planted[made]
     assert min(found.looked[place] for place in ("public", MODERATION, "database boards", "database settlement")) > 100
     assert set(salts(season)) & {one for one, places in found.places.items() if "public" in places}
 
@@ -574,7 +576,7 @@ async def test_whoever_is_claimed_released_cleared_flagged_or_redacted_is_shown_
     season.checked = True
     await world.quiet()
     await operator.release(world.ids["rita"])
-    season.field["rita"].claimed = False
+    season.field["rita"].claimed, season.field["rita"].released = False, True
     await operator.claim(world.ids["lena"], "lena@example.org")
     season.field["lena"].claimed = True
     for made, one in list(season.planted.items()):
@@ -613,8 +615,9 @@ def test_the_search_sees_what_is_written_otherwise_and_complains_of_it(season: S
         assert any("an answer" in one for one in complaints(season, found)), written
     found = Found()
     found.look("database boards", "words", f"{made} {unclaimed}")
-    (complaint,) = (one for one in complaints(season, found) if "database boards" in one)
-    assert "is flagged" in complaint
+    complained = [one for one in complaints(season, found) if "database boards" in one]
+    assert sorted("is flagged" in one for one in complained) == [False, True]
+    assert sorted("never claimed" in one for one in complained) == [False, True]
     found = Found()
     found.look("public", "an echo", f"there is no {made}", asked=f"/agents/{made}")
     assert not [one for one in complaints(season, found) if "an echo" in one]

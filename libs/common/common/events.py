@@ -436,7 +436,10 @@ class ReasoningJudged(Event):
 
 
 class ReasoningReleased(Event):
-    """The cleared words of a final revision; never before its contest is locked."""
+    """The cleared words of a final revision of an agent that is claimed; never before its contest is locked.
+
+    ``withdrawn`` are the pointers of texts whose words are released no longer, whatever was released before.
+    """
 
     name: ClassVar[str] = "reasoning.released"
     owner: ClassVar[str] = "moderation"
@@ -447,6 +450,7 @@ class ReasoningReleased(Event):
     agent_id: UUID
     revision: int
     words: tuple[Words, ...]
+    withdrawn: tuple[str, ...] = ()
 
     def aggregate(self) -> str:
         return f"reasoning/{self.lineup_id}"

@@ -427,7 +427,7 @@ class Store:
         await self._merge_words(rows)
 
     async def put_words(self, event: ev.ReasoningReleased, version: int) -> None:
-        """Keep released words, unless a newer verdict bars them."""
+        """Keep released words unless a newer event bars them; drop those that are withdrawn."""
         rows = [
             {
                 "lineup_id": event.lineup_id,
@@ -442,6 +442,21 @@ class Store:
                 "redaction": None,
             }
             for words in event.words
+        ]
+        rows += [
+            {
+                "lineup_id": event.lineup_id,
+                "pointer": pointer,
+                "state_version": 0,
+                "state": ev.State.UNCHECKED.value,
+                "barred_version": version,
+                "text_version": 0,
+                "text": None,
+                "salt": None,
+                "redacted_at": None,
+                "redaction": None,
+            }
+            for pointer in event.withdrawn
         ]
         await self._merge_words(rows)
 
@@ -465,7 +480,7 @@ class Store:
         """Merge what two events say of a text so that their order does not matter.
 
         The newest state counts, the newest text counts, and a text stands only if it was released after the last
-        verdict that barred it, and never where it has a tombstone; until then it is not even kept.
+        event that barred it, and never where it has a tombstone; until then it is not even kept.
         """
         if not rows:
             return

@@ -253,6 +253,9 @@ class Week:
             ),
         )
 
+    def withdrawn(self, agent: Agent) -> ev.ReasoningReleased:
+        return self.released(agent).model_copy(update={"words": (), "withdrawn": tuple(pointers())})
+
     def told(self, agents: list[Agent], *, words: bool = True, version: int = 1) -> list[Told]:
         """The whole week in its natural order."""
         told: list[Told] = [(self.opened(), 1), (self.locked(len(agents)), 2)]

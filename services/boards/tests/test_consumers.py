@@ -187,6 +187,36 @@ async def test_a_text_stands_only_after_the_last_verdict_that_barred_it(
         assert kept == [], "boards must not even hold a text that is not cleared"
 
 
+@pytest.mark.rule("A5", "M2")
+@pytest.mark.parametrize("seed", range(4))
+async def test_words_that_are_withdrawn_are_not_even_held_until_they_are_released_again(
+    start: Start, script: ModuleType, tell: Tell, seed: int
+) -> None:
+    """Of an agent that was released by its owner (and in another week claimed again), in any order."""
+    agent = script.Agent("alice", "m")
+    week, other = script.Week(1), script.Week(2)
+    words = [
+        (event, version)
+        for one, last in ((week, 3), (other, 4))
+        for event, version in (
+            (one.judged(agent), 1),
+            (one.released(agent), 2),
+            (one.withdrawn(agent), 3),
+            (one.released(agent), 4),
+        )
+        if version <= last
+    ]
+    random.Random(seed).shuffle(words)
+    async with start("boards") as service:
+        await tell(service, [*agent.told(), *week.told([agent], words=False), *other.told([agent], words=False)])
+        await tell(service, words, batch=1)
+        async with service.runtime.database.transaction() as connection:
+            kept = await connection.execute(select(WORDS.c.lineup_id).where(WORDS.c.text.is_not(None)).distinct())
+        assert kept.scalars().all() == [other.lineup_id(agent)]
+        shown = (await service.client.get("/api/v1/contests/2017-W02/lineups")).json()["lineups"][0]["thesis"]
+        assert shown == {"text": "alice says at /thesis", "withheld": None}
+
+
 async def test_the_newest_state_of_an_agent_counts_whatever_comes_last(
     start: Start, script: ModuleType, tell: Tell
 ) -> None:

@@ -296,5 +296,6 @@ def _events(lineup: DueLineup, news: domain.Publication) -> list[tuple[ev.Event,
             ev.Words(pointer=pointer, text=text, salt=texts[pointer].salt)
             for pointer, text in news.words.by_pointer.items()
         )
-        events.append((ev.ReasoningReleased(**about, words=words), news.words.version))
+        released = ev.ReasoningReleased(**about, words=words, withdrawn=news.withdrawn)
+        events.append((released, news.words.version))
     return events

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from common import events as ev
 from common.inbox import Handlers
 from moderation import commands
-from moderation.store import ExternalStore, Store
+from moderation.store import Store
 
 HANDLERS = Handlers()
 
@@ -46,8 +46,8 @@ async def final(connection: AsyncConnection, event: ev.LineupLocked, envelope: e
 @HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)
 async def agent(connection: AsyncConnection, event: ev.AgentState, envelope: ev.Envelope) -> None:
     store = Store(connection)
+    await store.claim(event.agent_id, envelope.aggregateversion, claimed=event.claimed)
     await store.agent(event.agent_id, event.agent_name, envelope.aggregateversion)
-    await ExternalStore(connection).claim(event.agent_id, envelope.aggregateversion, claimed=event.claimed)
     await store.model(event.model)
 
 

@@ -343,12 +343,16 @@ class Said:
 
 @dataclass(frozen=True)
 class Lineup:
-    """Everything known of one lineup. ``revisions`` maps a revision to its texts by JSON pointer."""
+    """Everything known of one lineup. ``revisions`` maps a revision to its texts by JSON pointer.
+
+    ``claimed`` is whether its agent is claimed now.
+    """
 
     phase: Phase = Phase.OPEN
     final: int | None = None
     revisions: Mapping[int, Mapping[str, Text]] = field(default_factory=dict)
     said: Said = Said()
+    claimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -364,7 +368,8 @@ class Publication:
     """What is to be told of a lineup now; ``said`` is what has been told after it.
 
     ``states`` and ``words`` where they are news; ``reasons`` of the flagged texts belong to the states. Words are
-    the cleared texts only, none where words that were released are released no longer.
+    those that may be read now, none where words that were released are released no longer: with them ``withdrawn``
+    names all texts whose words may not be.
     """
 
     revision: int
@@ -372,12 +377,15 @@ class Publication:
     states: Told[State] | None
     words: Told[str] | None
     reasons: Mapping[str, tuple[str, ...]]
+    withdrawn: tuple[str, ...] = ()
 
 
 def publication(lineup: Lineup) -> Publication | None:
     """What is to be told of a lineup, ``None`` while nothing may be told or nothing is new.
 
     Each field is told by its own standing: one that waits holds back none of the others, and is told as ``unchecked``.
+    States are told of everybody's lineups; words only while the agent is claimed, and once it is released they are
+    withdrawn, so that no event and no other store holds what may not be read (M2).
     While every field waits nothing is told, for not to have heard of a text means that it is not checked yet.
     What a person says is news even with the old state: whoever asked for a review hears that there was one; a stage's
     verdict is news where it changes the state or the reasons. Versions grow by one with each event of the lineup, so
@@ -398,7 +406,7 @@ def publication(lineup: Lineup) -> Publication | None:
         verdicts[pointer] = " ".join((state, str(standing.hand_version), *standing.reasons))
         if standing.reasons:
             why[pointer] = standing.reasons
-        if state is State.CLEARED and not text.redacted:
+        if state is State.CLEARED and lineup.claimed and not text.redacted:
             words[pointer] = text.text
     said = lineup.said
     judged = _digest(lineup.final, verdicts)
@@ -414,7 +422,8 @@ def publication(lineup: Lineup) -> Publication | None:
     if version == said.version:
         return None
     after = Said(version, judged, released if tell_words else said.released)
-    return Publication(lineup.final, after, tell_states, tell_words, why)
+    withdrawn = tuple(pointer for pointer in states if pointer not in words) if tell_words else ()
+    return Publication(lineup.final, after, tell_states, tell_words, why, withdrawn)
 
 
 def is_rid_of(contests: datetime | None, boards: datetime | None, streams: datetime | None, *, told: bool) -> bool:

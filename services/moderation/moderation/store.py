@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -46,7 +45,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     tuple_,
     union_all,
     update,
@@ -140,6 +138,7 @@ FINALS = Table(
     Column("said_released", Text, nullable=False),
     Index("finals_stale", "contest", "lineup_id", postgresql_where=text("stale")),
     Index("finals_of_contests", "contest", "lineup_id"),
+    Index("finals_of_agents", "agent_id"),
 )
 """Final revisions and what has been told of them; ``stale`` where there may be something new to tell."""
 
@@ -280,7 +279,11 @@ CLAIMS = Table(
     Column("claimed", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
 )
-"""Which agents are claimed now, as the newest event has it: of others no word is sent away unless so configured."""
+"""Which agents are claimed now, as the newest event has it: of others no word is told, nor sent away unless so
+configured."""
+
+_CLAIMS_LOCK = 0x434C414D
+"""The number spells CLAM: an advisory lock on all claims."""
 
 EXTERNAL_VERDICTS = Table(
     "external_verdicts",
@@ -743,6 +746,25 @@ class Store:
         values = {"lineup_id": lineup_id, "contest": contest, "agent_id": agent_id, "revision": revision}
         unsaid = {"stale": True, "said_version": 0, "said_judged": "", "said_released": ""}
         await self.connection.execute(insert(FINALS).values(**values, **unsaid).on_conflict_do_nothing())
+
+    async def claim(self, agent_id: UUID, version: int, *, claimed: bool) -> None:
+        """Whether an agent is claimed now; where that is news there may be something to tell of all its lineups.
+
+        Nobody tells of any lineup until this is committed: who reads claims to tell by them holds the same lock.
+        """
+        await self.connection.execute(select(func.pg_advisory_xact_lock(_CLAIMS_LOCK)))
+        was = await self.connection.scalar(select(CLAIMS.c.claimed).where(CLAIMS.c.agent_id == agent_id))
+        values = {"claimed": claimed, "version": version}
+        statement = insert(CLAIMS).values(agent_id=agent_id, **values)
+        statement = statement.on_conflict_do_update(
+            index_elements=["agent_id"], set_=values, where=CLAIMS.c.version < version
+        )
+        newest = await self.connection.scalar(statement.returning(CLAIMS.c.claimed))
+        if newest is not None and newest is not bool(was):
+            of_agent = FINALS.c.agent_id == agent_id
+            query = select(FINALS.c.lineup_id).where(of_agent).order_by(FINALS.c.lineup_id).with_for_update()
+            if (await self.connection.scalars(query)).all():
+                await self.connection.execute(update(FINALS).where(of_agent).values(stale=True))
 
     async def agent(self, agent_id: UUID, name: str, version: int) -> None:
         """An agent and its name; a name that is not the one judged waits to be judged, and what was said of it goes."""
@@ -1368,12 +1390,15 @@ class Store:
     async def due(self, limit: int, lineup_id: UUID | None = None) -> Sequence[DueLineup]:
         """Stale lineups (or one) of locked contests with all their texts, held; no other copy gets them.
 
-        This waits for nobody: a lineup of which somebody else holds a text is left for the next time.
+        This waits for nobody but a change of claims: a lineup of which somebody else holds a text is left for the next
+        time.
         """
+        await self.connection.execute(select(func.pg_advisory_xact_lock_shared(_CLAIMS_LOCK)))
         of_final = and_(TEXTS.c.lineup_id == FINALS.c.lineup_id, TEXTS.c.revision == FINALS.c.revision)
         query = (
-            select(FINALS, CONTESTS.c.locked_at, CONTESTS.c.cancelled_at)
+            select(FINALS, CONTESTS.c.locked_at, CONTESTS.c.cancelled_at, CLAIMS.c.claimed)
             .join(CONTESTS, CONTESTS.c.contest == FINALS.c.contest)
+            .outerjoin(CLAIMS, CLAIMS.c.agent_id == FINALS.c.agent_id)
             .where(
                 FINALS.c.stale,
                 CONTESTS.c.locked_at.is_not(None),
@@ -1404,6 +1429,7 @@ class Store:
                 final.agent_id,
                 Lineup(
                     phase=domain.phase(locked=final.locked_at is not None, cancelled=final.cancelled_at is not None),
+                    claimed=bool(final.claimed),
                     final=final.revision,
                     revisions={final.revision: texts[final.lineup_id]},
                     said=Said(final.said_version, final.said_judged, final.said_released),
@@ -2154,15 +2180,6 @@ class ExternalStore:
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
 
-    async def claim(self, agent_id: UUID, version: int, *, claimed: bool) -> None:
-        """Whether an agent is claimed now."""
-        values = {"claimed": claimed, "version": version}
-        await self.connection.execute(
-            insert(CLAIMS)
-            .values(agent_id=agent_id, **values)
-            .on_conflict_do_update(index_elements=["agent_id"], set_=values, where=CLAIMS.c.version < version)
-        )
-
     async def hold(self, asker: str) -> Breaker:
         """The breaker of a model, held: one copy at a time takes texts or tells of an answer."""
         await self.connection.execute(insert(EXTERNAL_STATE).values(asker=asker).on_conflict_do_nothing())
@@ -2330,20 +2347,12 @@ class ExternalStore:
 
     async def opened(self, scope: Scope, hashes: Sequence[str], limit: int) -> Sequence[Opened]:
         """Answers about these words to all texts that wait for them, whoever's and wherever they are."""
-        # The planner has no statistics of hashes, for they must be able to go for good (M6): without OFFSET it would
-        # rather read all texts in the order of their key. So each hash, and each text of one, is looked up by index.
-        given = func.unnest(cast(sorted(set(hashes)), ARRAY(Text))).table_valued("text_hash").render_derived("given")
-        word = given.c.text_hash
-        held = select(*_KEY, TEXTS.c.agent_id, func.length(TEXTS.c.text).label("length"))
-        waiting = held.where(_WAITS, TEXTS.c.text_hash == word).offset(0).lateral("waiting")
-        asked = EXTERNAL_VERDICTS.c
-        of_whom = literal("", Text) if scope.together else cast(waiting.c.agent_id, Text)
-        of_words = (asked.asker == scope.asker, asked.scope == of_whom, asked.text_hash == word)
-        answer = select(asked.state, asked.rules).where(*of_words, asked.state.is_not(None)).offset(0).lateral("answer")
         query = (
-            select(waiting, answer)
-            .select_from(given.join(waiting, true()).join(answer, true()))
-            .order_by(*(waiting.c[column.name] for column in _KEY))
+            select(*_OPENED)
+            .select_from(TEXTS)
+            .join(EXTERNAL_VERDICTS, _answers(scope))
+            .where(_WAITS, TEXTS.c.text_hash.in_(hashes), EXTERNAL_VERDICTS.c.state.is_not(None))
+            .order_by(*_KEY)
             .limit(limit)
         )
         return [_opened(row) for row in await self.connection.execute(query)]

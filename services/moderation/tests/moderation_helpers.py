@@ -89,6 +89,18 @@ def final(contest: str, lineup_id: UUID, revision: int = 1) -> ev.LineupLocked:
     )
 
 
+def claimed(agent: UUID, *, now: bool = True) -> ev.AgentState:
+    kind = ev.AgentClaimed if now else ev.AgentReleased
+    return kind(agent_id=agent, agent_name=f"agent {agent}", model="m", claimed=now)
+
+
+async def claim(service: Started, *agents: UUID) -> None:
+    """Let agents be claimed, with no name to be judged."""
+    async with service.runtime.database.transaction() as connection:
+        for agent in agents:
+            await Store(connection).claim(agent, 1, claimed=True)
+
+
 class Detecting:
     """A pipeline of a test's own, in the processes that judge: they import it, as an operator's own would be.
 

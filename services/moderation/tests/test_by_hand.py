@@ -13,7 +13,7 @@ from common import events as ev
 from common.events import State
 from testkit.fixtures import Start, Started
 
-from .moderation_helpers import CLEAN, MIXED, all_judged, final, locked, opened, submitted, told
+from .moderation_helpers import CLEAN, MIXED, all_judged, claim, final, locked, opened, submitted, told
 
 CONTEST = "2017-W01"
 FLAGGED = "/picks/0/rationale"
@@ -26,6 +26,7 @@ async def played(start: Start, *lineups: UUID, words: dict[str, str] | None = No
     """A locked contest whose lineups are judged and told."""
     async with start("moderation") as service:
         await service.publish(opened(CONTEST))
+        await claim(service, *lineups)
         for lineup in lineups:
             await service.publish(submitted(CONTEST, words or MIXED, lineup_id=lineup))
             await service.publish(final(CONTEST, lineup))
@@ -200,6 +201,7 @@ async def test_nobody_reads_or_judges_words_before_the_lock_nor_of_a_revision_th
     lineup = uuid4()
     async with start("moderation") as service:
         await service.publish(opened(CONTEST))
+        await claim(service, lineup)
         await service.publish(submitted(CONTEST, {**MIXED, "/picks/9/rationale": "Old."}, lineup_id=lineup))
         await service.publish(submitted(CONTEST, MIXED, lineup_id=lineup, revision=2), version=2)
         await service.publish(final(CONTEST, lineup, revision=2))

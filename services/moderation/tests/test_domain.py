@@ -65,7 +65,7 @@ def final(revision: int) -> Fact:
 class World:
     """What others have been told of a lineup, kept as they keep it: the newest version of each."""
 
-    lineup: Lineup = field(default_factory=Lineup)
+    lineup: Lineup = field(default_factory=lambda: Lineup(claimed=True))
     versions: list[int] = field(default_factory=list)
     revision: int | None = None
     states: dict[str, State] = field(default_factory=dict)
@@ -302,3 +302,19 @@ def test_nothing_known_is_nothing_said() -> None:
 
 def test_a_text_is_known_by_the_sha_256_of_its_utf_8() -> None:
     assert text_hash("é") == "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
+
+
+@pytest.mark.rule("A5", "M2")
+def test_words_are_told_of_the_claimed_alone_and_withdrawn_with_the_claim() -> None:
+    world = World(Lineup())
+    for fact in (submitted(1), *(judged(1, pointer, State.CLEARED) for pointer in WORDS), final(1), lock):
+        world.learn(fact)
+    assert (set(world.states.values()), world.words, world.versions) == ({State.CLEARED}, {}, [1])
+    for claimed, version in ((True, 2), (False, 3), (True, 4)):
+        news = publication(replace(world.lineup, claimed=claimed))
+        assert news is not None
+        assert news.states is None, "a claim is no verdict"
+        assert sorted(news.withdrawn) == ([] if claimed else sorted(WORDS))
+        world.learn(lambda lineup, now=claimed: replace(lineup, claimed=now))  # type: ignore[misc]
+        assert world.words == ({pointer: f"1: {text}" for pointer, text in WORDS.items()} if claimed else {})
+        assert world.versions[-1] == version

@@ -39,7 +39,7 @@ from .model_server import (
     honest,
     model_server,
 )
-from .moderation_helpers import all_judged, final, locked, opened, query, submitted, told
+from .moderation_helpers import all_judged, claimed, final, locked, opened, query, submitted, told
 from .moderation_helpers import until as patiently
 
 KEY = "sk-of-the-tests-0123456789"
@@ -67,11 +67,6 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
             monkeypatch.setenv(f"MAFL_MODERATION_{name.upper()}", text)
 
     return configured
-
-
-def claimed(agent: UUID, *, now: bool = True) -> ev.AgentState:
-    kind = ev.AgentClaimed if now else ev.AgentReleased
-    return kind(agent_id=agent, agent_name=f"agent {agent}", model="m", claimed=now)
 
 
 async def played(

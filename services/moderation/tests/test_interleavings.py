@@ -77,12 +77,14 @@ class Reader:
         self.barred: dict[str, int] = {}
         self.words: dict[str, tuple[int, str]] = {}
 
-    def read(self, version: int, states: dict[str, State] | None, words: dict[str, str] | None) -> None:
+    def read(self, version: int, states: dict[str, State] | None, words: dict[str, str] | None, *gone: str) -> None:
         for pointer, state in (states or dict.fromkeys(words or {}, State.CLEARED)).items():
             if version > self.states.get(pointer, (0, State.UNCHECKED))[0]:
                 self.states[pointer] = version, state
             if state is not State.CLEARED:
                 self.barred[pointer] = max(version, self.barred.get(pointer, 0))
+        for pointer in gone:
+            self.barred[pointer] = max(version, self.barred.get(pointer, 0))
         for pointer, text in (words or {}).items():
             if version > self.words.get(pointer, (0, ""))[0]:
                 self.words[pointer] = version, text
@@ -107,8 +109,8 @@ class Interleavings(RuleBasedStateMachine):
     def begin(self, external: bool, arrives: bool = True) -> None:
         self.model = Model(external)
         self.lineup = Lineup()
-        self.on_the_way: list[tuple[int, dict[str, State] | None, dict[str, str] | None]] = []
-        self.arrived: list[tuple[int, dict[str, State] | None, dict[str, str] | None]] = []
+        self.on_the_way: list[Any] = []
+        self.arrived: list[Any] = []
         self.reader = Reader()
         self.versions: list[int] = []
         self.submit(arrives=arrives)
@@ -137,6 +139,10 @@ class Interleavings(RuleBasedStateMachine):
         self.model.claimed = not self.model.claimed
 
     # --- what moderation hears of it, in any order ---
+
+    @rule()
+    def hear_of_the_claim(self) -> None:
+        self.lineup = replace(self.lineup, claimed=self.model.claimed)
 
     @precondition(lambda self: self.model.contest != "open")
     @rule()
@@ -210,7 +216,8 @@ class Interleavings(RuleBasedStateMachine):
         if news.states is not None:
             self.on_the_way.append((news.states.version, dict(news.states.by_pointer), None))
         if news.words is not None:
-            self.on_the_way.append((news.words.version, None, dict(news.words.by_pointer)))
+            assert self.lineup.claimed or not news.words.by_pointer
+            self.on_the_way.append((news.words.version, None, dict(news.words.by_pointer), *news.withdrawn))
         self.lineup = replace(self.lineup, said=news.said)
         assert publication(self.lineup) is None, "the same is never said twice"
 
@@ -225,6 +232,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule()
     def everything_comes_to_rest(self) -> None:
         """All is heard, told and delivered: now the page must be the one that the rule says."""
+        self.hear_of_the_claim()
         if self.model.contest != "open":
             self.hear_of_the_end()
         for revision in range(1, self.model.submitted + 1):
@@ -243,6 +251,9 @@ class Interleavings(RuleBasedStateMachine):
             place = (self.model.submitted, pointer)
             wanted = self.model.reason(place) or words_of(*place)
             assert self.reader.page(pointer, claimed=self.model.claimed) == wanted
+            if not self.model.claimed:
+                shown_by_mistake = self.reader.page(pointer, claimed=True)
+                assert shown_by_mistake in ("flagged", "not checked yet"), "it holds what nobody may read"
 
     def teardown(self) -> None:
         if not hasattr(self, "model"):
@@ -283,6 +294,7 @@ def test_a_text_flagged_after_its_publication_is_gone_with_the_event_that_says_s
     machine = Interleavings()
     machine.begin(external=False)
     machine.claim_or_release()
+    machine.hear_of_the_claim()
     for pointer in POINTERS:
         machine.hear_of_a_revision(1)
         machine.judge(0, pointer, State.CLEARED, again=False)
@@ -296,4 +308,5 @@ def test_a_text_flagged_after_its_publication_is_gone_with_the_event_that_says_s
     assert machine.reader.page("/thesis", claimed=True) == "flagged", "whatever becomes of the other event"
     assert machine.reader.page("/picks/0/rationale", claimed=True) == words_of(1, "/picks/0/rationale")
     assert later[2] is not None
+    assert later[3:] == ("/thesis",)
     assert "/thesis" not in later[2]

@@ -20,6 +20,7 @@ from .moderation_helpers import (
     MIXED,
     all_judged,
     backlog,
+    claim,
     final,
     locked,
     opened,
@@ -50,6 +51,7 @@ async def test_a_text_that_nobody_has_judged_yet_is_judged_no_more_and_holds_bac
         await order(service, lineup, "/thesis")
         assert (await backlog(service))["texts"] == 2
         assert in_database(service.database_url, ["Zebrafinch"]) == []
+        await claim(service, lineup)
         for event in (opened(CONTEST), locked(CONTEST), final(CONTEST, lineup)):
             await service.publish(event)
         await all_judged(service)
@@ -67,6 +69,7 @@ async def test_notes_hashes_and_spans_go_too_and_a_late_verdict_changes_nothing(
     async with start("moderation") as service:
         lineup = uuid4()
         quoted = {**MIXED, "/picks/0/rationale": "Zebrafinch, see https://evil.example/picks"}
+        await claim(service, lineup)
         for event in (opened(CONTEST), submitted(CONTEST, quoted, lineup_id=lineup), locked(CONTEST)):
             await service.publish(event)
         await service.publish(final(CONTEST, lineup))

@@ -20,7 +20,19 @@ from moderation.store import CHANGES, FORMER, RERUNS, TEXTS
 from testkit.fixtures import OPERATOR_TOKEN, Start, Started
 from testkit.serving import served
 
-from .moderation_helpers import LOCKS, Detecting, all_judged, final, locked, opened, query, submitted, told, until
+from .moderation_helpers import (
+    LOCKS,
+    Detecting,
+    all_judged,
+    claim,
+    final,
+    locked,
+    opened,
+    query,
+    submitted,
+    told,
+    until,
+)
 
 PATH = "/operator/api/v1/moderation"
 CONTEST = "2017-W01"
@@ -65,6 +77,7 @@ async def played(start: Start, *lineups: UUID, words: dict[str, str] | None = No
     """Moderation with a locked contest, all of it judged and told."""
     async with start("moderation") as service:
         await service.publish(opened(CONTEST))
+        await claim(service, *lineups)
         for lineup in lineups:
             await service.publish(submitted(CONTEST, words or WORDS, lineup_id=lineup))
             await service.publish(final(CONTEST, lineup))
@@ -223,6 +236,7 @@ async def test_before_the_lock_changes_are_counted_and_listed_to_nobody(start: S
     async with start("moderation") as service:
         url = service.database_url
         await service.publish(opened(CONTEST))
+        await claim(service, lineup)
         for revision in (1, 2):
             await service.publish(submitted(CONTEST, WORDS, lineup_id=lineup, revision=revision), version=revision)
         await all_judged(service)

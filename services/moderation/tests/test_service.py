@@ -25,6 +25,8 @@ from .moderation_helpers import (
     Detecting,
     all_judged,
     backlog,
+    claim,
+    claimed,
     final,
     locked,
     opened,
@@ -47,6 +49,7 @@ async def test_a_verdict_before_the_lock_is_told_after_it_and_cleared_words_alon
     async with start("moderation") as service:
         lineup = uuid4()
         await service.publish(opened("2017-W01"))
+        await claim(service, lineup)
         await service.publish(submitted("2017-W01", MIXED, lineup_id=lineup))
         await all_judged(service)
         assert [row.state for row in await query(service, select(TEXTS.c.state))].count("flagged") == 1
@@ -88,6 +91,8 @@ async def test_in_whatever_order_the_events_come_the_same_is_told_once(start: St
                     "final": final(contest, lineup),
                 }
                 await service.publish(kinds[order[step]], version=2 if order[step] == "locked" else 1)
+                if int(contest[-2:]) % 4 == step:
+                    await claim(service, lineup)
             await service.settle()
         await all_judged(service)
         judged, released = await told(service)
@@ -101,6 +106,7 @@ async def test_words_of_every_revision_are_kept_and_of_the_final_one_told(start:
     async with start("moderation") as service:
         lineup = uuid4()
         await service.publish(opened("2017-W01"))
+        await claim(service, lineup)
         for revision in (1, 2, 3):
             words = {pointer: f"{text} {revision}" for pointer, text in MIXED.items()}
             await service.publish(submitted("2017-W01", words, lineup_id=lineup, revision=revision), version=revision)
@@ -116,12 +122,48 @@ async def test_words_of_every_revision_are_kept_and_of_the_final_one_told(start:
         }
 
 
+@pytest.mark.rule("A5", "M2")
+async def test_words_are_told_of_the_claimed_alone_with_their_whole_history_and_withdrawn_with_the_claim(
+    start: Start,
+) -> None:
+    async with start("moderation") as service:
+        lineups = {"2017-W01": uuid4(), "2017-W02": uuid4(), "2017-W03": uuid4()}
+        agent, stranger = uuid4(), lineups["2017-W03"]
+        for contest, lineup in lineups.items():
+            of = stranger if lineup == stranger else agent
+            await service.publish(opened(contest))
+            await service.publish(submitted(contest, MIXED, lineup_id=lineup))
+            await service.publish(final(contest, lineup).model_copy(update={"agent_id": of}))
+            await service.publish(locked(contest), version=2)
+        await all_judged(service)
+        judged, released = await told(service)
+        assert sorted(event.lineup_id for event in judged) == sorted(lineups.values())
+        assert released == []
+        theirs = sorted(lineup for lineup in lineups.values() if lineup != stranger)
+        for version, now in ((2, True), (3, False), (5, True), (4, False)):
+            before = len(released)
+            await service.publish(claimed(agent, now=now), version=version)
+            await all_judged(service)
+            again, released = await told(service)
+            assert len(again) == len(judged), "a claim is no verdict"
+            news = released[before:]
+            if version == 4:
+                assert news == [], "what is older than what is known says nothing"
+                continue
+            assert sorted(event.lineup_id for event in news) == theirs
+            for event in news:
+                flagged, shown = {"/picks/0/rationale"}, {"/thesis", "/picks/0/main_factor"}
+                assert {words.pointer for words in event.words} == (shown if now else set())
+                assert set(event.withdrawn) == (flagged if now else flagged | shown)
+
+
 @pytest.mark.rule("M3")
 async def test_what_came_while_moderation_was_stopped_is_judged_after_its_start(start: Start) -> None:
     lineup = uuid4()
     async with start("moderation") as before:
         url = before.database_url
         await before.publish(opened("2017-W01"))
+        await claim(before, lineup)
         await before.settle()
         publish = before.publish
     # The bus keeps what comes in meanwhile: submission, lock and final revision.
@@ -159,6 +201,7 @@ async def test_texts_of_a_detector_that_raises_stay_unchecked_and_withheld_and_t
         )
         await service.publish(submitted("2017-W01", CLEAN, lineup_id=two))
         await service.publish(locked("2017-W01", 2), version=2)
+        await claim(service, one, two)
         for lineup in (one, two):
             await service.publish(final("2017-W01", lineup))
         await all_judged(service)
@@ -180,6 +223,7 @@ async def test_judged_again_after_the_lock_news_bears_a_higher_version_and_no_ne
 ) -> None:
     async with start("moderation") as service:
         lineup = uuid4()
+        await claim(service, lineup)
         for event in (opened("2017-W01"), submitted("2017-W01", CLEAN, lineup_id=lineup)):
             await service.publish(event)
         await service.publish(locked("2017-W01"), version=2)
@@ -210,6 +254,7 @@ async def test_judged_again_after_the_lock_news_bears_a_higher_version_and_no_ne
 async def test_repeated_deliveries_change_nothing(start: Start) -> None:
     async with start("moderation") as service:
         lineup = uuid4()
+        await claim(service, lineup)
         events: list[tuple[ev.Event, int]] = [
             (opened("2017-W01"), 1),
             (submitted("2017-W01", CLEAN, lineup_id=lineup), 1),
@@ -400,6 +445,7 @@ async def test_the_worst_words_are_kept_as_they_came_and_judged(start: Start) ->
             "/~1/~0": "odd pointer",
         }
         await service.publish(opened("2017-W01"))
+        await claim(service, lineup)
         await service.publish(submitted("2017-W01", words, lineup_id=lineup))
         await service.publish(locked("2017-W01"), version=2)
         await service.publish(final("2017-W01", lineup))
@@ -422,6 +468,7 @@ async def test_two_copies_share_the_work_and_tell_everything_once(start: Start) 
             words = {pointer: f"{text} {number}" for pointer, text in MIXED.items()}
             await one.publish(submitted("2017-W01", words, lineup_id=lineup))
             await one.publish(final("2017-W01", lineup))
+            await claim(one, lineup)
         await one.publish(locked("2017-W01", 60), version=2)
         await all_judged(one)
         await all_judged(two)
@@ -513,6 +560,7 @@ async def test_a_verdict_that_is_being_written_while_its_contest_locks_is_waited
     async with start("moderation") as service:
         lineup = uuid4()
         await service.publish(opened("2017-W01"))
+        await claim(service, lineup)
         await service.publish(submitted("2017-W01", CLEAN, lineup_id=lineup))
         await all_judged(service)
         async with service.runtime.database.transaction() as connection:
