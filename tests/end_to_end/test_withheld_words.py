@@ -454,7 +454,8 @@ def _public(season: Season, found: Found) -> None:
     ids, names = [], []
     for who, agent_id in world.ids.items():
         ids.append(agent_id)
-        names += [handle(UUID(agent_id)), quote(world.values.get(f"{who}-name", who), safe="")]
+        names += [handle(UUID(agent_id)), handle(UUID(agent_id), claimed=True)]
+        names += [quote(world.values.get(f"{who}-name", who), safe="")]
     labels = [quote(world.values[f"{who}-label"]) for who in season.field]
     few = {"contest": (PLAYED[0], UNCHECKED), "agent_id": (world.ids["flora"],), "model": (labels[0],)}
     places = {

@@ -275,6 +275,11 @@ def test_the_operators_origin_serves_no_page_and_no_metrics(operator: httpx.Clie
         assert (answer.status_code, answer.headers["content-type"]) == (404, PROBLEM)
 
 
+def test_what_browsers_ask_for_on_their_own_leads_to_the_operators_icon(operator: httpx.Client) -> None:
+    answer = operator.get("/favicon.ico", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (308, "/operator/static/mark.svg")
+
+
 LINEUP_LIMIT = 1_048_576
 UPLOAD_LIMIT = 33_554_432
 

@@ -25,7 +25,9 @@ HOUSE = "HOUSE"
 REFERENCE = "reference"
 COHORT = "cohort"
 
-HANDLE_PREFIX = "unclaimed-"
+UNCLAIMED_PREFIX = "unclaimed-"
+CLAIMED_PREFIX = "agent-"
+"""Of a claimed agent whose name is not shown: a handle says nothing that is not so."""
 WITHHELD_MODEL_PREFIX = "model-withheld-"
 STRATEGY_PREFIX = "reference/"
 """Labels of reference strategies; an agent without the mark that states one does not stand under it."""
@@ -78,16 +80,21 @@ class AgentCard:
     @property
     def shown(self) -> str:
         """The name, or the neutral handle in its place."""
-        return self.name if self.name is not None and self.shown_by_name else handle(self.agent_id)
+        return (
+            self.name if self.name is not None and self.shown_by_name else handle(self.agent_id, claimed=self.claimed)
+        )
 
     @property
     def marks(self) -> tuple[str, ...]:
         return role_marks(house=self.house, cohort=self.cohort, reference=self.reference)
 
 
-def handle(agent_id: UUID) -> str:
-    """The neutral handle of an agent: 60 bits of a hash of its id, so that it is stable and tells nothing."""
-    return HANDLE_PREFIX + _neutral(b"mafl handle\0" + agent_id.bytes)
+def handle(agent_id: UUID, *, claimed: bool = False) -> str:
+    """The neutral handle of an agent: 60 bits of a hash of its id, so that it is stable and tells nothing.
+
+    In front stands whether it is ``claimed``; whoever follows the other form arrives too.
+    """
+    return (CLAIMED_PREFIX if claimed else UNCLAIMED_PREFIX) + _neutral(b"mafl handle\0" + agent_id.bytes)
 
 
 def model_shown(model: str, *, cleared: bool) -> str:
@@ -135,8 +142,12 @@ def _neutral(of: bytes) -> str:
 
 def is_handle(text: str) -> bool:
     """Whether a text has the form of a neutral handle."""
-    tail = text.removeprefix(HANDLE_PREFIX)
-    return tail != text and len(tail) == 12 and set(tail) <= set("abcdefghijklmnopqrstuvwxyz234567")
+    tail = text.removeprefix(UNCLAIMED_PREFIX).removeprefix(CLAIMED_PREFIX)
+    return (
+        text in (UNCLAIMED_PREFIX + tail, CLAIMED_PREFIX + tail)
+        and len(tail) == 12
+        and set(tail) <= set("abcdefghijklmnopqrstuvwxyz234567")
+    )
 
 
 @dataclass(frozen=True, slots=True)

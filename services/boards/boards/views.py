@@ -381,7 +381,12 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
     name = unicodedata.normalize("NFC", name)
     card = await store.card_by_name(name) if storable(name) else None
     if card is None and is_handle(name):
-        ids = [agent_id for agent_id in await store.agents_with_a_locked_lineup() if handle(agent_id) == name]
+        # By either form, so that an address stays good when its agent is claimed or released.
+        ids = [
+            agent_id
+            for agent_id in await store.agents_with_a_locked_lineup()
+            if name in (handle(agent_id), handle(agent_id, claimed=True))
+        ]
         card = await store.card(ids[0]) if ids else None
     if card is None:
         raise AgentUnknown("No agent is shown by that name; one appears once it is claimed and has a locked lineup.")

@@ -136,10 +136,15 @@ async def test_an_unclaimed_agent_is_shown_by_its_handle_and_never_by_its_name(
         await tell(service, registered(agents) + weeks_of(script, agents, (1, 2), words=False))
         lineups = await get(service, "/api/v1/contests/2017-W01/lineups")
         names = {lineup["agent"]["name"] for lineup in lineups["lineups"]}
-        assert names == {handle(hidden.id), handle(unchecked.id), handle(flagged.id), "clear"}
+        neutral = {handle(agent.id, claimed=True) for agent in (unchecked, flagged)}
+        assert names == {handle(hidden.id), *neutral, "clear"}
+        for agent in (hidden, unchecked, flagged):
+            for claimed in (True, False):
+                found = await get(service, f"/api/v1/agents/{handle(agent.id, claimed=claimed)}")
+                assert found["agent"]["name"] == handle(agent.id, claimed=agent is not hidden)
         surfaces = [
             "/", "/contests", "/contests/2017-W01", "/models", "/models/m", "/agents", "/agents/clear",
-            *(f"/agents/{handle(agent.id)}" for agent in agents[:3]),
+            *(f"/agents/{handle(agent.id, claimed=agent is not hidden)}" for agent in agents[:3]),
             "/api/v1/boards/models", "/api/v1/boards/agents", "/api/v1/models/m", "/api/v1/agents/clear",
             "/api/v1/contests/2017-W01/lineups", "/api/v1/contests/2017-W01/results",
             *(f"/api/v1/agents/{handle(agent.id)}" for agent in agents[:3]),

@@ -190,14 +190,19 @@ def test_a_name_is_shown_only_for_a_claimed_agent_whose_name_was_cleared() -> No
     assert shown(claimed=True, name_cleared=True) == "alice"
     neutral = handle(AGENT)
     assert shown(claimed=False, name_cleared=True) == neutral
-    assert shown(claimed=True, name_cleared=False) == neutral
-    assert AgentCard(AGENT, claimed=True, name_cleared=True).shown == neutral
+    assert shown(claimed=True, name_cleared=False) == handle(AGENT, claimed=True), "nothing that is not so"
+    assert AgentCard(AGENT, claimed=True, name_cleared=True).shown == handle(AGENT, claimed=True)
 
 
 @pytest.mark.rule("A10")
 def test_a_handle_is_neutral_stable_and_its_own() -> None:
     assert handle(AGENT) == handle(UUID(str(AGENT))) == "unclaimed-cm67s6vhnpxd"
+    assert handle(AGENT, claimed=True) == "agent-cm67s6vhnpxd"
     assert is_handle(handle(AGENT))
+    assert is_handle(handle(AGENT, claimed=True))
+    assert not is_handle("unclaimed-agent-cm67s6vhnpxd")
+    assert not is_handle("cm67s6vhnpxd")
+    assert not is_handle("agent-smith")
     assert not is_handle("unclaimed-")
     assert not is_handle("unclaimed-ABCDEFGHIJKL")
     assert not is_handle("alice")

@@ -45,6 +45,11 @@ async def sign_in(
     return token
 
 
+async def refused(store: Store, *, via: str) -> None:
+    """Note that somebody tried to sign in with another token. How often they may is the limit ``sign-ins``."""
+    await audit.record(store.connection, who="somebody", what="sign in refused", target="pages", after={"via": via})
+
+
 async def session(store: Store, token: str, *, now: datetime) -> OperatorSession | None:
     """Whom this session's token signs in, unless it ended, idled or ran out."""
     found = await store.session(domain.text_hash(token), now=now, seen_since=now - desk.SESSION_IDLES)

@@ -359,6 +359,8 @@ async def sign_in(form: FormRead, visitor: VisitorOf) -> Response:
     except (Unauthorized, operators.NameMissing) as problem:
         if isinstance(problem, Unauthorized):
             logger.warning("an operator's sign-in was refused", address=address_of(visitor.request.scope))
+            async with visitor.runtime.database.transaction() as connection:
+                await operators.refused(Store(connection), via=visitor.via)
         return visitor.page(
             "signin.html", problem.status, to=to, who=who[: desk.LONGEST_NAME], wrong=problem.detail, session=None
         )
@@ -388,7 +390,7 @@ async def queue(visitor: VisitorOf, connection: Connection, session: SessionOf) 
 async def _queue(visitor: Visitor, connection: Any, session: OperatorSession) -> Response:
     asked = visitor.request.query_params
     filters = Filters.read(asked)
-    after, before, done = (Key.read(asked.get(name, "")) for name in ("after", "before", "done"))
+    after, before, done, at = (Key.read(asked.get(name, "")) for name in ("after", "before", "done", "at"))
     store = Store(connection)
     items = await store.desk(filters, after=after, before=before, limit=desk.PAGE + 1)
     more = len(items) > desk.PAGE
@@ -399,7 +401,12 @@ async def _queue(visitor: Visitor, connection: Any, session: OperatorSession) ->
         items = items[: desk.PAGE]
         earlier, later = after is not None, more
     keys = [Key.of(item) for item in items]
-    current = 0 if done is None else next((n for n, key in enumerate(keys) if key > done), len(items) - 1)
+    current = 0
+    if done is not None or at is not None:
+        behind = (
+            n for n, key in enumerate(keys) if (done is not None and key > done) or (at is not None and key >= at)
+        )
+        current = next(behind, len(items) - 1)
     return visitor.page(
         "queue.html",
         session=session,
@@ -422,7 +429,9 @@ async def _did(store: Store, written: str, session: OperatorSession) -> Mapping[
     """What this operator has just judged, to say so and to offer to take it back."""
     position = int(written) if written.isascii() and written.isdigit() and len(written) < 18 else 0
     judgement = await store.judgement(position) if position else None
-    return judgement if judgement is not None and judgement["judged_by"] == session.who else None
+    if judgement is None or judgement["judged_by"] != session.who:
+        return None
+    return {**judgement, "agent_name": await store.called(judgement["agent_id"])}
 
 
 @router.get("/moderation/case")
@@ -516,6 +525,14 @@ async def judge(form: FormOf, visitor: VisitorOf, connection: Connection, sessio
     named = {"lineup_id": about.lineup_id, "agent_id": about.agent_id, "pointer": about.pointer, "by": session.who}
     act, version = form.get("act", ""), form.get("version", "")
     try:
+        if act == "note" and not note:
+            raise Refusal(
+                422,
+                "The note is empty",
+                "Nothing was noted or judged. A note alone needs words; to approve and to flag need none.",
+                again=_here(form, filters),
+                label="Back to where you were",
+            )
         if act == "note":
             await commands.note(store, Noted(**named, note=note), via=visitor.via)
             return visitor.go(f"{_case_path(about, filters)}#history")
@@ -555,6 +572,13 @@ def _onwards(form: Mapping[str, str], filters: Filters, position: int) -> str:
     done = Key.read(form.get("key", ""))
     place = {name: _written(Key.read(came.get(name, ""))) for name in ("after", "before")}
     return f"{HOME}?{filters.query(**place, done=_written(done), did=str(position))}#current"
+
+
+def _here(form: Mapping[str, str], filters: Filters) -> str:
+    """The page that an operator came from, at the text that they were at."""
+    came, key = dict(parse_qsl(form.get("back", ""))), Key.read(form.get("key", ""))
+    place = {name: _written(Key.read(came.get(name, ""))) for name in ("after", "before")}
+    return f"{HOME}?{filters.query(**place, at=_written(key))}#current"
 
 
 def _written(key: Key | None) -> str | None:

@@ -151,7 +151,9 @@ async def test_nobody_gets_in_without_the_token_and_whoever_has_it_stays_a_day_a
             stranger.client.cookies.update(session)
             assert (await stranger.get(HOME)).status_code == 303, "the cookie is worth nothing, wherever it is kept"
             found = [(act["who"], act["what"]) for act in await acts(service)]
-            assert found == [("Ada Op", "sign in"), ("Ada Op", "sign out")]
+            refused = [("somebody", "sign in refused")] * 5
+            assert found == [*refused, ("Ada Op", "sign in"), ("Ada Op", "sign out")]
+            assert OPERATOR_TOKEN[:-1] not in str(await acts(service)), "what was tried is nobody's to read"
             assert all(act["after"]["via"].startswith("page from ") for act in await acts(service))
 
 
@@ -245,12 +247,19 @@ async def test_an_operator_approves_flags_notes_and_takes_back_by_forms_alone(st
         assert (await ada.judge("note", note="Asked a colleague.")).status_code == 303
         assert "Asked a colleague." in ada.page
         assert (await query(service, select(TEXTS.c.state).where(TEXTS.c.pointer == FLAGGED))) == [("flagged",)]
-        assert (await ada.judge("note", note=" ")).status_code == 422
+        empty = await ada.judge("note", note=" ")
+        assert (empty.status_code, "The note is empty" in empty.text) == (422, True)
+        back_to = re.search(r'href="([^"]+at=[^"]+#current)"', empty.text)
+        assert back_to is not None, "the place is not lost"
+        await ada.get(html.unescape(back_to[1]))
+        assert re.search(r'<li id="current">.*rationale of pick 1', ada.page, re.S)
+        await ada.get(f"{HOME}/case?lineup={lineup}&pointer={FLAGGED}")
         assert (await ada.judge("else", note="Kept.")).status_code == 422
 
         await ada.get(HOME)
         assert (await ada.judge("approve")).status_code == 303
         assert "You approved: rationale of pick 1" in ada.page
+        assert f"by <bdi>Agent {lineup.hex[:6]}</bdi>" in ada.page
         assert "Nothing waits for you" in ada.page
         await service.settle()
         judged, released = await told(service)

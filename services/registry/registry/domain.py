@@ -133,6 +133,7 @@ def name_keys(name: str) -> frozenset[str]:
 
 _RESERVED_KEYS = frozenset().union(*map(name_keys, RESERVED_NAMES))
 _RESERVED_PREFIX_KEYS = tuple(sorted(frozenset().union(*map(name_keys, RESERVED_PREFIXES))))
+_LIKE_A_HANDLE = re.compile(r"\W*agent[\W_]+[a-z0-9]{12}\W*")
 _SIGNS_FIRST = re.compile(r"^[\W_]+")
 
 
@@ -140,6 +141,11 @@ def _begins_reserved(name: str) -> bool:
     # Twice, since a sign may look like a letter (``∣``) and a letter like a sign.
     keys = name_keys(name) | name_keys(_SIGNS_FIRST.sub("", name))
     return any(_SIGNS_FIRST.sub("", key).startswith(_RESERVED_PREFIX_KEYS) for key in keys)
+
+
+def _is_like_a_handle(name: str) -> bool:
+    """Whether a name could be taken for what a claimed agent whose name is withheld is shown by: ``agent-…``."""
+    return _LIKE_A_HANDLE.fullmatch(name.casefold()) is not None
 
 
 def check_name(written: str) -> str:
@@ -171,7 +177,7 @@ def check_name(written: str) -> str:
         raise _refuse("name_characters", "needs at least one letter or digit")
     if _stacked(name) > _MARKS_IN_A_ROW:
         raise _refuse("name_characters", "may have at most {maximum} marks on one letter", maximum=_MARKS_IN_A_ROW)
-    if name_keys(name) & _RESERVED_KEYS or _begins_reserved(name):
+    if name_keys(name) & _RESERVED_KEYS or _begins_reserved(name) or _is_like_a_handle(name):
         raise _refuse("name_reserved", "is reserved; choose another")
     return name
 

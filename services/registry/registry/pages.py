@@ -586,7 +586,7 @@ async def me(visitor: VisitorOf, connection: Connection) -> Response:
     if session is None:
         return visitor.go(f"/signin?next={domain.HOME}")
     agents = await people.owned(Store(connection), session.owner_id)
-    return visitor.page("me.html", session=session, agents=agents, reviewed=_reviewed, name_asked=people.name_asked)
+    return visitor.page("me.html", session=session, agents=agents, grouped=_grouped, name_asked=people.name_asked)
 
 
 @dataclass(frozen=True)
@@ -598,6 +598,14 @@ class _Text:
     review: Review | None
     asked: bool
     redacted: tuple[str, datetime] | None
+
+
+def _grouped(lineup: LockedLineup) -> list[tuple[str, list[_Text]]]:
+    """The texts of a lineup under what became of them; a heading with no text is left out."""
+    texts = _reviewed(lineup)
+    withheld = [text for text in texts if text.redacted or text.field.state == ev.State.FLAGGED]
+    rest = [text for text in texts if text not in withheld]
+    return [(heading, group) for heading, group in (("Withheld", withheld), ("Reviewed", rest)) if group]
 
 
 def _reviewed(lineup: LockedLineup) -> list[_Text]:

@@ -155,6 +155,16 @@ def test_reserved_names_are_reserved_in_their_look_alikes_too(name: str) -> None
 
 
 @pytest.mark.rule("A2", "A10")
+def test_nobody_is_named_like_the_handle_of_a_claimed_agent_and_other_agents_are_free() -> None:
+    for name in ("agent-cm67s6vhnpxd", "Agent-CM67S6VHNPXD", "agent cm67s6vhnpxd", "(agent-cm67s6vhnpxd)"):
+        with pytest.raises(PydanticCustomError) as refused:
+            domain.check_name(name)
+        assert refused.value.type == "name_reserved"
+    for free in ("Agent Smith", "agent-47", "agentic", "Double agent-cm67s6vhnpxd"):
+        assert domain.check_name(free) == free
+
+
+@pytest.mark.rule("A2", "A10")
 @pytest.mark.parametrize("before", ["", "_", "- ", "·", "(", "∣", "~!", "🏈", "\u0301", "▁"])
 @pytest.mark.parametrize(
     "name", ["unclaimed-abc", "Unclaimed", "unclai\u0307med 7", "mafl", "MAFL Official", "maflbot", "rnafI-1"]

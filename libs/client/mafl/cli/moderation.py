@@ -528,6 +528,7 @@ def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing
         where = f"--agent {item['agent_id']}"
         if item["lineup_id"] is not None:
             where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}"
+            where += f"  by agent {item['agent_id']}"
         why = item["judged_by"] or ", ".join(sorted({finding["detector"] for finding in item["findings"]}))
         if item.get("set_aside"):
             why += f"(set aside: {item['set_aside']['cause']}, {item['set_aside']['detector'] or 'detector not known'})"
@@ -536,7 +537,8 @@ def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing
             f"[bold]{item['state']}[/] {escape(why)}  {escape(where)} --version {item['version']}{asked}",
             soft_wrap=True,
         )
-        console.print(f"  {escape(_plain(item['text']))}", soft_wrap=True)
+        gone = item["redacted_at"] and f"redacted {item['redacted_at']}: its words are gone for good"
+        console.print(f"  {gone or escape(_plain(item['text']))}", soft_wrap=True)
         if item["review_sentence"]:
             console.print(f"  its owner: {escape(_plain(item['review_sentence']))}", soft_wrap=True)
 
