@@ -321,6 +321,7 @@ async def test_an_operator_goes_through_the_queue_with_the_keyboard_alone(desk: 
         await ada.press("a")
         await expect(ada.page.get_by_role("status")).to_contain_text("You approved")
         assert await ada.chosen() == third, "on to what came behind it"
+        await expect(ada.page.locator("article[data-current]")).to_be_focused()
         of_it = ada.page.locator("article").filter(has_text=second).filter(has_text="rationale of pick 1")
         await expect(of_it).to_have_count(0)
         await ada.press("u")

@@ -252,7 +252,7 @@ async def test_an_operator_approves_flags_notes_and_takes_back_by_forms_alone(st
         back_to = re.search(r'href="([^"]+at=[^"]+#current)"', empty.text)
         assert back_to is not None, "the place is not lost"
         await ada.get(html.unescape(back_to[1]))
-        assert re.search(r'<li id="current">.*rationale of pick 1', ada.page, re.S)
+        assert re.search(r'<article [^>]*tabindex="-1"[^>]* id="current".*rationale of pick 1', ada.page, re.S)
         await ada.get(f"{HOME}/case?lineup={lineup}&pointer={FLAGGED}")
         assert (await ada.judge("else", note="Kept.")).status_code == 422
 
@@ -412,7 +412,7 @@ async def test_the_pages_of_the_queue_lose_and_repeat_nothing_while_others_judge
         await ada.get(HOME)
         third = ada.forms()[2]
         assert (await ada.judge("approve", which=1)).status_code == 303
-        chosen = re.search(r'<li id="current">.*?</article>', ada.page, re.S)
+        chosen = re.search(r'<article [^>]*id="current".*?</article>', ada.page, re.S)
         assert chosen is not None
         assert f'value="{third["lineup"]}"' in chosen[0]
         assert f'value="{third["pointer"]}"' in chosen[0]
