@@ -78,4 +78,4 @@ async def test_an_operator_sees_what_is_set_aside_and_why_and_has_it_tried_again
         (tmp_path / "faulty_pipeline.mended").touch()
         assert json.loads(await mafl("again", "--json"))["wanted"] >= 1
         await until(0, 0)
-        assert "Nothing is withheld." in await mafl("queue")
+        assert "Nothing waits for you" in await mafl("queue")

@@ -255,7 +255,8 @@ NOT_FOR_AGENTS = {
     *("clock-backwards", "clock-not-replay", "contest-exists", "file-malformed", "game-unknown", "not-yet"),
     *("game-not-covered", "no-game-left", "nothing-to-play", "ruleset-unknown"),
     # Pages, which people read.
-    *("claim-link-expired", "claim-link-unknown", "claim-link-used", "nothing-to-review"),
+    *("claim-link-expired", "claim-link-unknown", "claim-link-used"),
+    *("nothing-to-review", "sentence-too-long"),
 }
 """Codes of the three public services that no call of an agent is answered with."""
 

@@ -25,6 +25,7 @@ from .moderation_helpers import (
     Detecting,
     all_judged,
     backlog,
+    claim,
     final,
     locked,
     opened,
@@ -76,6 +77,7 @@ def detecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Detecting:
 
 async def locked_lineups(service: Started, words: dict[UUID, dict[str, str]]) -> None:
     await service.publish(opened("2017-W01"))
+    await claim(service, *words)
     for lineup, texts in words.items():
         await service.publish(submitted("2017-W01", texts, lineup_id=lineup))
         await service.publish(final("2017-W01", lineup))
