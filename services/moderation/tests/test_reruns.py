@@ -298,9 +298,9 @@ async def test_asked_for_twice_it_is_one_run_which_two_copies_and_a_restart_brin
         done = await ended(one, rerun)
         also = await ended(two, other["rerun"])
         assert (done["state"], also["state"]) == ("done", "done")
-        # What one of them judged first by the new version is not older any more.
-        assert done["done"] == done["total"] <= 30
-        assert also["done"] == also["total"] == 30
+        # Neither judges again what the other has judged by the new version first.
+        for run in (done, also):
+            assert run["done"] == run["total"] <= 30
         for lineup in lineups:
             assert (await states(one, lineup))["/picks/0/rationale"] == "flagged"
         judged, released = await told(one)
