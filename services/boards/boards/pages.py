@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import unicodedata
 from collections.abc import Awaitable, Callable
@@ -38,6 +37,7 @@ from boards.domain import (
 from boards.draw import LEAST_WEEKS
 from boards.method import METHOD
 from boards.store import Store
+from common.pages import StaticContent
 from common.points import as_points
 from common.service import Connection, Runtime, RuntimeOf
 
@@ -106,13 +106,8 @@ STATISTICS = {
 }
 """What the statistics are called on the rules page; one that is not here is shown by its own name."""
 
-_STATIC = files("boards") / "static"
+_STATIC = StaticContent("boards", "style.css", "countdown.js", "mark.svg")
 _VECTORS = json.loads((files("boards") / "interval_draw.json").read_text("utf-8"))
-
-
-def _version_of_static() -> str:
-    content = b"".join(_STATIC.joinpath(name).read_bytes() for name in ("style.css", "countdown.js", "mark.svg"))
-    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def static() -> StaticFiles:
@@ -215,7 +210,7 @@ _TEMPLATES.globals.update(
     why_withheld=WHY_WITHHELD,
     why_redacted=WHY_REDACTED,
     meaning=MARKS,
-    static_version=_version_of_static(),
+    static_version=_STATIC.version,
     POINTS=Metric.POINTS,
     SHARE=Metric.SHARE,
 )

@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
@@ -30,6 +29,7 @@ from common.clock import SystemClock
 from common.events import State
 from common.limits import RateLimited, address_of, keep
 from common.logs import logger
+from common.pages import StaticContent, private_headers
 from common.problems import NotFound, Problem, Unauthorized
 from common.reasons import explained
 from common.requests import read_body
@@ -53,28 +53,8 @@ ACTS = 50
 
 router = APIRouter(prefix="/operator", include_in_schema=False)
 
-_STATIC = {
-    "style.css": "text/css; charset=utf-8",
-    "keys.js": "text/javascript; charset=utf-8",
-    "mark.svg": "image/svg+xml",
-}
-_CONTENT = {name: (files("moderation") / "static" / name).read_bytes() for name in _STATIC}
-_VERSION = hashlib.sha256(b"".join(_CONTENT.values())).hexdigest()[:12]
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # Without a referrer at all, browsers would hide a form's origin too.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "X-Robots-Tag": "noindex, nofollow",
-}
+_STATIC = StaticContent("moderation", "style.css", "keys.js", "mark.svg")
+HEADERS = {**private_headers(scripts=True), "Cross-Origin-Resource-Policy": "same-origin"}
 
 _pages = Environment(
     loader=PackageLoader("moderation"),
@@ -96,7 +76,7 @@ def _found(item: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 _pages.filters["found"] = _found
 _pages.globals.update(
-    version=_VERSION,
+    version=_STATIC.version,
     State=State,
     Key=Key,
     SHOWS=desk.SHOWS,
@@ -321,10 +301,10 @@ async def root(visitor: VisitorOf) -> Response:
 @router.get("/static/{name}")
 async def static(name: str) -> Response:
     """The look of these pages."""
-    if name not in _STATIC:
+    found = _STATIC.answer(name)
+    if found is None:
         raise Refusal(404, "There is nothing here", "")
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
-    return Response(_CONTENT[name], 200, headers, _STATIC[name])
+    return found
 
 
 @router.get("/signin")

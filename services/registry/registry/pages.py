@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 from uuid import UUID
@@ -29,6 +28,7 @@ from common.answers import ALWAYS, refusals
 from common.clock import SystemClock, wall
 from common.limits import RateLimited, keep, limited
 from common.logs import logger
+from common.pages import StaticContent, private_headers
 from common.problems import Problem, Unauthorized
 from common.reasons import explained
 from common.requests import BearerKey, read_body
@@ -49,28 +49,15 @@ BROWSER_COOKIE_SECONDS = 24 * 3_600
 router = APIRouter(include_in_schema=False)
 api = APIRouter(responses=ALWAYS)
 
-_STATIC = {"style.css": "text/css; charset=utf-8", "mark.svg": "image/svg+xml"}
-_CONTENT = {name: (files("registry") / "static" / name).read_bytes() for name in _STATIC}
-_VERSION = hashlib.sha256(b"".join(_CONTENT.values())).hexdigest()[:12]
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    # A claim page's address is a secret; without a referrer at all, browsers would hide a form's origin too.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "X-Robots-Tag": "noindex, nofollow",
-}
+_STATIC = StaticContent("registry", "style.css", "mark.svg")
+HEADERS = private_headers()
 
 _pages = Environment(
     loader=PackageLoader("registry"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_pages.globals.update(version=_VERSION, State=ev.State, explained=explained, longest_sentence=domain.LONGEST_SENTENCE)
+_pages.globals.update(
+    version=_STATIC.version, State=ev.State, explained=explained, longest_sentence=domain.LONGEST_SENTENCE
+)
 
 R = TypeVar("R")
 
@@ -514,10 +501,7 @@ async def sign_out(form: FormOf, visitor: VisitorOf, connection: Connection) -> 
 @router.get("/signin/static/{name}")
 async def static(name: str) -> Response:
     """The look of these pages, which are served beside the boards' and not by them."""
-    if name not in _STATIC:
-        return await nothing(name)
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
-    return Response(_CONTENT[name], 200, headers, _STATIC[name])
+    return _STATIC.answer(name) or await nothing(name)
 
 
 # --- claiming ------------------------------------------------------------------------------------
