@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
-import socket
 import sys
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 import pytest
-import uuid_utils
-import uvicorn
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, async_playwright
 
 from boards.main import app as boards_app
-from common import events as ev
-from common.clock import wall
-from common.provision import provision
-from common.settings import Settings
-from embedded.nats import Nats
-from testkit.fixtures import OPERATOR_TOKEN, Databases, admin
+from testkit.fixtures import Databases
+from testkit.serving import served_alone
 
 CHROMIUM = Path(os.environ.get("MAFL_CHROMIUM", "/usr/bin/chromium"))
 WEEKS = int(os.environ.get("MAFL_SCREENSHOT_WEEKS", "3"))
@@ -97,52 +87,15 @@ class Visit:
 @pytest.fixture(scope="session")
 async def site(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     """Boards on a port of loopback, told by events."""
-    bus = Nats(tmp_path_factory.mktemp("nats"), durable=False)
-    bus.start()
-    async with admin(bus) as client:
-        js = client.jetstream()
-        await provision(js)
-        for event, version in season.told(WEEKS, locked=1, opened=1):
-            envelope = ev.pack(
-                event,
-                event_id=UUID(bytes=uuid_utils.uuid7().bytes),
-                aggregate_version=version,
-                correlation_id="season",
-                time=wall(),
-            )
-            await js.publish(event.subject(), envelope.model_dump_json().encode())
-    settings = Settings.model_validate(
-        {
-            "database_url": databases.fresh("boards"),
-            "nats_url": bus.url("boards"),
-            "operator_token": OPERATOR_TOKEN,
-            "environment": "embedded",
-            "clock": CLOCK,
-            "log_level": "warning",
-        }
-    )
-    app = boards_app(settings)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=5)
-    )
-    running = asyncio.create_task(server.serve())
-    deadline = time.monotonic() + 60
-    while not server.started or await _waiting(app):
-        assert time.monotonic() < deadline, "boards did not take the season in time"
-        await asyncio.sleep(0.1)
-    yield Site(f"http://127.0.0.1:{port}", app)
-    server.should_exit = True
-    await running
-    bus.stop()
+    told = season.told(WEEKS, locked=1, opened=1)
+    folder = tmp_path_factory.mktemp("nats")
+    async with served_alone(
+        "boards", boards_app, told, databases=databases, folder=folder, waits=_nothing, clock=CLOCK
+    ) as (url, app):
+        yield Site(url, app)
 
 
-async def _waiting(app: FastAPI) -> bool:
-    for consumer in app.state.consumers:
-        if await app.state.watch.waiting(consumer) != 0:
-            return True
+async def _nothing(_: FastAPI) -> bool:
     return False
 
 

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import pytest
-import uuid_utils
-import uvicorn
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, expect
 
 from common import events as ev
 from common.clock import wall
-from common.provision import provision
-from common.settings import Settings
-from embedded.nats import Nats
 from moderation.main import app as moderation_app
 from moderation.store import Store
-from testkit.fixtures import OPERATOR_TOKEN, Databases, admin
+from testkit.fixtures import OPERATOR_TOKEN, Databases
+from testkit.serving import served_alone
+from testkit.small import LOCKS, opened
 
 CONTEST = "2017-W01"
-LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
 PICTURES = os.environ.get("MAFL_SCREENSHOTS")
 QUEUE = "/operator/moderation"
 CLEAN = {"/thesis": "Stack the shootout and fade the chalk.", "/picks/0/main_factor": "volume"}
@@ -57,26 +50,7 @@ def agent(name: str) -> UUID:
 
 def told() -> list[tuple[ev.Event, int]]:
     """A locked contest whose lineups each have one text that moderation withholds."""
-    player = {"team": "KC", "opponent": "NE", "game_id": "G1", "price": 5000}
-    events: list[tuple[ev.Event, int]] = [
-        (
-            ev.ContestOpened(
-                contest=CONTEST,
-                season=2017,
-                week=1,
-                opened_at=LOCKS - timedelta(days=3),
-                locks_at=LOCKS,
-                cap=50_000,
-                roster=(ev.Slot(slot="WR1", positions=("WR",)),),
-                ruleset="draftkings-classic-1",
-                scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
-                price_source="file",
-                games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=LOCKS),),
-                players=(ev.PoolPlayer(player_id="P1", player_name="Kareem Hunt", positions=("WR",), **player),),
-            ),
-            1,
-        )
-    ]
+    events: list[tuple[ev.Event, int]] = [(opened(CONTEST), 1)]
     for name, text in ENTRIES:
         about = {"contest": CONTEST, "lineup_id": agent(name), "agent_id": agent(name), "revision": 1}
         words = {**CLEAN, "/picks/0/rationale": text}
@@ -100,7 +74,7 @@ def told() -> list[tuple[ev.Event, int]]:
                     accepted_at=LOCKS - timedelta(hours=2),
                     model="demo/aurora-1",
                     marks=ev.Marks(),
-                    picks=(ev.LockedPick(slot="WR1", player_id="P1", price=5000, confidence=0.5),),
+                    picks=(ev.LockedPick(slot="WR1", player_id="P0", price=5000, confidence=0.5),),
                     total_price=5000,
                     projected_score=14250,
                     confidence=0.5,
@@ -138,51 +112,14 @@ class Desk:
 
 @pytest.fixture(scope="module")
 async def desk(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    bus = Nats(tmp_path_factory.mktemp("nats"), durable=False)
-    bus.start()
-    async with admin(bus) as client:
-        js = client.jetstream()
-        await provision(js)
-        for event, version in told():
-            envelope = ev.pack(
-                event,
-                event_id=UUID(bytes=uuid_utils.uuid7().bytes),
-                aggregate_version=version,
-                correlation_id="moderated",
-                time=wall(),
-            )
-            await js.publish(event.subject(), envelope.model_dump_json().encode())
-    settings = Settings.model_validate(
-        {
-            "database_url": databases.fresh("moderation"),
-            "nats_url": bus.url("moderation"),
-            "operator_token": OPERATOR_TOKEN,
-            "environment": "embedded",
-            "log_level": "warning",
-        }
-    )
-    app = moderation_app(settings)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=5)
-    )
-    running = asyncio.create_task(server.serve())
-    deadline = time.monotonic() + 60
-    while not server.started or await _waiting(app):
-        assert time.monotonic() < deadline, "moderation did not judge in time"
-        await asyncio.sleep(0.1)
-    yield Desk(f"http://127.0.0.1:{port}", app)
-    server.should_exit = True
-    await running
-    bus.stop()
+    folder = tmp_path_factory.mktemp("nats")
+    async with served_alone(
+        "moderation", moderation_app, told(), databases=databases, folder=folder, waits=_waiting
+    ) as (url, app):
+        yield Desk(url, app)
 
 
 async def _waiting(app: FastAPI) -> bool:
-    for consumer in app.state.consumers:
-        if await app.state.watch.waiting(consumer) != 0:
-            return True
     async with app.state.runtime.database.transaction() as connection:
         backlog = await Store(connection).backlog()
     return bool(backlog.texts or backlog.names)

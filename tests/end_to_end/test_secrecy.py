@@ -24,15 +24,14 @@ import pytest
 
 from boards.domain import handle
 from common import topology
-from embedded.stack import Ports, Stack, StackOptions, read_state
+from embedded.stack import read_state
 from house.season import read_files, statistics_of
 from mafl.client import PublicClient
-from mafl.operator import OperatorClient
 from testkit import asking
 from testkit.asking import Answer, Ask, Origin, Route, comparable
 from testkit.contracts import ROOT
 
-from .whole_world import PRIVATE, PUBLIC_BIND, WIDE_LIMITS, Member, World, entry, kept, lineup_of, told
+from .whole_world import PRIVATE, PUBLIC_BIND, Member, World, a_stack, entry, kept, lineup_of, told
 
 LOCKED, OPEN, DRAFT = "2017-W03", "2017-W04", "2017-W05"
 pytestmark = pytest.mark.timeout(600)
@@ -90,20 +89,10 @@ ANYTHING = (
 @pytest.fixture(scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """A week is settled, the next one is open without an entry, another one is a draft."""
-    options = StackOptions(
-        state=tmp_path_factory.mktemp("stack"),
-        ports=Ports.free(),
-        bind=PUBLIC_BIND,
-        clock="replay",
-        durable=False,
-        environment={"MAFL_LIMITS": WIDE_LIMITS},
-    )
-    async with Stack(options) as stack:
-        operator = OperatorClient(stack.operator_url, token=stack.operator_token)
-        async with operator, PublicClient(stack.public_url) as public:
-            made = World(stack, operator, keeps_link_of="New Ned")
-            await _past(made, public)
-            yield made
+    async with a_stack(tmp_path_factory.mktemp("stack")) as (stack, operator, public):
+        made = World(stack, operator, keeps_link_of="New Ned")
+        await _past(made, public)
+        yield made
 
 
 async def _past(world: World, public: PublicClient) -> None:

@@ -33,16 +33,14 @@ from nats.js.errors import NotFoundError
 
 from boards.domain import handle
 from common import topology
-from embedded.stack import Ports, Stack, StackOptions
 from house.season import Files, read_files, statistics_of
 from mafl.client import PublicClient
-from mafl.operator import OperatorClient
 from testkit import asking
 from testkit.asking import Ask, Origin, Route
 from testkit.contracts import ROOT
 from testkit.fixtures import admin
 
-from .whole_world import PRIVATE, PUBLIC_BIND, WIDE_LIMITS, World, entry, kept, lineup_of
+from .whole_world import PRIVATE, World, a_stack, entry, kept, lineup_of
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.rule("M2")]
 
@@ -325,21 +323,11 @@ class Season:
 
 @pytest.fixture(scope="module")
 async def season(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Season]:
-    options = StackOptions(
-        state=tmp_path_factory.mktemp("stack"),
-        ports=Ports.free(),
-        bind=PUBLIC_BIND,
-        clock="replay",
-        durable=False,
-        environment={"MAFL_LIMITS": WIDE_LIMITS},
-    )
-    async with Stack(options) as stack:
-        operator = OperatorClient(stack.operator_url, token=stack.operator_token)
-        async with operator, PublicClient(stack.public_url) as public:
-            world = World(stack, operator)
-            made = Season(world, read_files(ROOT / "data", SEASON, WEEKS), {one.who: one for one in players()})
-            await _played(made, public)
-            yield made
+    async with a_stack(tmp_path_factory.mktemp("stack")) as (stack, operator, public):
+        world = World(stack, operator)
+        made = Season(world, read_files(ROOT / "data", SEASON, WEEKS), {one.who: one for one in players()})
+        await _played(made, public)
+        yield made
 
 
 async def _played(season: Season, public: PublicClient) -> None:

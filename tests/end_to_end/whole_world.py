@@ -4,11 +4,13 @@ in its databases. For tests that look for what must not be seen."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -18,7 +20,8 @@ from psycopg import sql
 from common import events as ev
 from common import limits, topology
 from embedded.nats import Nats
-from embedded.stack import Stack
+from embedded.stack import Ports, Stack, StackOptions
+from mafl.client import PublicClient
 from mafl.operator import OperatorClient
 from testkit import asking
 from testkit.asking import Answer, Ask, Origin
@@ -29,6 +32,23 @@ PRIVATE = (ev.LineupSubmitted.stream,)
 """Streams that moderation alone may read; see ``topology.permissions`` and the tests of NATS."""
 WIDE_LIMITS = json.dumps({limit.name: "60000000/600" for limit in limits.USUAL})
 """So many calls that what is left is always the same number: each call is one, and it is back at once."""
+
+
+@contextlib.asynccontextmanager
+async def a_stack(state: Path) -> AsyncIterator[tuple[Stack, OperatorClient, PublicClient]]:
+    """A stack with a replay clock and limits that nobody comes near, who operates it, and a stranger."""
+    options = StackOptions(
+        state=state,
+        ports=Ports.free(),
+        bind=PUBLIC_BIND,
+        clock="replay",
+        durable=False,
+        environment={"MAFL_LIMITS": WIDE_LIMITS},
+    )
+    async with Stack(options) as stack:
+        operator = OperatorClient(stack.operator_url, token=stack.operator_token)
+        async with operator, PublicClient(stack.public_url) as public:
+            yield stack, operator, public
 
 
 @dataclass(frozen=True)

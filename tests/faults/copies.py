@@ -336,21 +336,27 @@ def far(days: int = 300) -> datetime:
 
 
 @contextlib.asynccontextmanager
-async def intake(
-    folder: Path, *, copies: int = 2, durable: bool = True, settings: Mapping[str, str] | None = None
-) -> AsyncIterator[Intake]:
-    """Start all, with the first contest open; ``durable`` servers write each thing to the disk before they say so."""
-    postgres = Postgres(folder / "postgres", durable=durable)
-    bus = Nats(folder / "nats", durable=durable)
-    async with contextlib.AsyncExitStack() as stack:
+async def servers(folder: Path, service: str, *, durable: bool) -> AsyncIterator[tuple[Postgres, Nats]]:
+    """A database server with a service's database as its migrations leave it, and a bus with all streams."""
+    postgres, bus = Postgres(folder / "postgres", durable=durable), Nats(folder / "nats", durable=durable)
+    with contextlib.ExitStack() as stack:
         postgres.start()
         stack.callback(postgres.stop)
         bus.start()
         stack.callback(bus.stop)
         async with admin(bus) as client:
             await provision(client.jetstream())
-        postgres.create_service_database("contests")
-        await asyncio.to_thread(upgrade, postgres.url("contests"), "contests")
+        postgres.create_service_database(service)
+        await asyncio.to_thread(upgrade, postgres.url(service), service)
+        yield postgres, bus
+
+
+@contextlib.asynccontextmanager
+async def intake(
+    folder: Path, *, copies: int = 2, durable: bool = True, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Intake]:
+    """Start all, with the first contest open; ``durable`` servers write each thing to the disk before they say so."""
+    async with servers(folder, "contests", durable=durable) as (postgres, bus), contextlib.AsyncExitStack() as stack:
         made = Intake(folder, postgres, bus, settings or {}, copies)
         for copy in made.copies:
             copy.spawn()

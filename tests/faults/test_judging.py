@@ -9,7 +9,7 @@ import subprocess
 import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,16 +20,16 @@ import pytest
 
 from common import events as ev
 from common.clock import wall
-from common.migrate import upgrade
-from common.provision import provision
 from embedded.nats import Nats
 from embedded.parts import HttpService, log_of
 from embedded.postgres import Postgres
 from embedded.process import free_port, log_tail, spawn
 from testkit.fixtures import OPERATOR_TOKEN, admin
+from testkit.small import LOCKS, opened
+
+from .copies import servers
 
 CONTEST = "2017-W01"
-LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
 TEXTS = 6
 """Texts of a lineup; one of them holds a link, which is flagged."""
 
@@ -122,31 +122,7 @@ class Stand:
 
     async def submit(self, lineups: int, *, hanging: str | None = None) -> None:
         """Lineups of a contest on the bus, as contests would put them there; one text of the first may hang."""
-        opened = ev.ContestOpened(
-            contest=CONTEST,
-            season=2017,
-            week=1,
-            opened_at=LOCKS - timedelta(days=3),
-            locks_at=LOCKS,
-            cap=50000,
-            roster=(ev.Slot(slot="WR1", positions=("WR",)),),
-            ruleset="draftkings-classic-1",
-            scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
-            price_source="file",
-            games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=LOCKS),),
-            players=(
-                ev.PoolPlayer(
-                    player_id="P0",
-                    player_name="Kareem Hunt",
-                    positions=("WR",),
-                    team="KC",
-                    opponent="NE",
-                    game_id="G1",
-                    price=5000,
-                ),
-            ),
-        )
-        events: list[ev.Event] = [opened]
+        events: list[ev.Event] = [opened(CONTEST)]
         for number in range(lineups):
             lineup = uuid4()
             words = {f"/picks/{pick}/rationale": f"Seven targets, {number} {pick}." for pick in range(TEXTS - 1)}
@@ -207,20 +183,13 @@ class Stand:
 
 @pytest.fixture
 async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
-    postgres, bus = Postgres(tmp_path / "postgres", durable=False), Nats(tmp_path / "nats", durable=False)
     (tmp_path / "slow_pipeline.py").write_text(textwrap.dedent(PIPELINE))
-    with contextlib.ExitStack() as stack:
-        postgres.start()
-        stack.callback(postgres.stop)
-        bus.start()
-        stack.callback(bus.stop)
-        async with admin(bus) as client:
-            await provision(client.jetstream())
-        postgres.create_service_database("moderation")
-        await asyncio.to_thread(upgrade, postgres.url("moderation"), "moderation")
+    async with servers(tmp_path, "moderation", durable=False) as (postgres, bus):
         made = Stand(tmp_path, postgres, bus)
-        stack.callback(made.stop)
-        yield made
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 async def gone(processes: Sequence[psutil.Process]) -> bool:

@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import textwrap
 import time
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,44 +15,15 @@ import pytest
 
 from common import events as ev
 from moderation.store import Store
-from testkit.fixtures import Started
+from testkit.fixtures import Start, Started
+from testkit.small import LOCKS, opened
 
-LOCKS = datetime(2017, 9, 10, 17, tzinfo=UTC)
 CLEAN = {"/thesis": "Stack the shootout.", "/picks/0/rationale": "Smash spot.", "/picks/0/main_factor": "volume"}
 MIXED = {**CLEAN, "/picks/0/rationale": "See https://evil.example/picks"}
 
 
-def opened(contest: str, *names: str, locks_at: datetime = LOCKS) -> ev.ContestOpened:
-    players = tuple(
-        ev.PoolPlayer(
-            player_id=f"P{number}",
-            player_name=name,
-            positions=("WR",),
-            team="KC",
-            opponent="NE",
-            game_id="G1",
-            price=5000,
-        )
-        for number, name in enumerate(names or ("Kareem Hunt",))
-    )
-    return ev.ContestOpened(
-        contest=contest,
-        season=2017,
-        week=1,
-        opened_at=LOCKS - timedelta(days=3),
-        locks_at=locks_at,
-        cap=50000,
-        roster=(ev.Slot(slot="WR1", positions=("WR",)),),
-        ruleset="draftkings-classic-1",
-        scoring=ev.Scoring(scoring="draftkings-classic-1", per_unit={"rec": 100}),
-        price_source="file",
-        games=(ev.Game(game_id="G1", away="KC", home="NE", kickoff=locks_at),),
-        players=players,
-    )
-
-
 def submitted(
-    contest: str, words: dict[str, str], *, lineup_id: UUID, revision: int = 1, locks_at: datetime = LOCKS
+    contest: str, words: Mapping[str, str], *, lineup_id: UUID, revision: int = 1, locks_at: datetime = LOCKS
 ) -> ev.LineupSubmitted:
     return ev.LineupSubmitted(
         contest=contest,
@@ -99,6 +71,22 @@ async def claim(service: Started, *agents: UUID) -> None:
     async with service.runtime.database.transaction() as connection:
         for agent in agents:
             await Store(connection).claim(agent, 1, claimed=True)
+
+
+@asynccontextmanager
+async def locked_and_judged(
+    start: Start, *lineups: UUID, words: Mapping[str, str], contest: str = "2017-W01"
+) -> AsyncIterator[Started]:
+    """Moderation with a locked contest whose lineups, of claimed agents, are all judged and told."""
+    async with start("moderation") as service:
+        await service.publish(opened(contest))
+        await claim(service, *lineups)
+        for lineup in lineups:
+            await service.publish(submitted(contest, words, lineup_id=lineup))
+            await service.publish(final(contest, lineup))
+        await service.publish(locked(contest, len(lineups)), version=2)
+        await all_judged(service)
+        yield service
 
 
 class Detecting:

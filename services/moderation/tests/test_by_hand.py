@@ -1,8 +1,7 @@
 """Judging by hand: what owners ask for, what operators answer, and what the world hears of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,7 +12,18 @@ from common import events as ev
 from common.events import State
 from testkit.fixtures import Start, Started
 
-from .moderation_helpers import CLEAN, MIXED, all_judged, claim, final, locked, opened, submitted, told
+from .moderation_helpers import (
+    CLEAN,
+    MIXED,
+    all_judged,
+    claim,
+    final,
+    locked,
+    locked_and_judged,
+    opened,
+    submitted,
+    told,
+)
 
 CONTEST = "2017-W01"
 FLAGGED = "/picks/0/rationale"
@@ -21,18 +31,9 @@ PATH = "/operator/api/v1/moderation"
 ASKED = datetime(2017, 9, 12, 9, tzinfo=UTC)
 
 
-@asynccontextmanager
-async def played(start: Start, *lineups: UUID, words: dict[str, str] | None = None) -> AsyncIterator[Started]:
+def played(start: Start, *lineups: UUID, words: dict[str, str] | None = None) -> AbstractAsyncContextManager[Started]:
     """A locked contest whose lineups are judged and told."""
-    async with start("moderation") as service:
-        await service.publish(opened(CONTEST))
-        await claim(service, *lineups)
-        for lineup in lineups:
-            await service.publish(submitted(CONTEST, words or MIXED, lineup_id=lineup))
-            await service.publish(final(CONTEST, lineup))
-        await service.publish(locked(CONTEST, len(lineups)), version=2)
-        await all_judged(service)
-        yield service
+    return locked_and_judged(start, *lineups, words=words or MIXED, contest=CONTEST)
 
 
 async def judge(service: Started, **body: Any) -> Any:

@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -27,6 +27,7 @@ from .moderation_helpers import (
     claim,
     final,
     locked,
+    locked_and_judged,
     opened,
     query,
     submitted,
@@ -72,18 +73,9 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
     return pipeline
 
 
-@asynccontextmanager
-async def played(start: Start, *lineups: UUID, words: dict[str, str] | None = None) -> AsyncIterator[Started]:
+def played(start: Start, *lineups: UUID, words: dict[str, str] | None = None) -> AbstractAsyncContextManager[Started]:
     """Moderation with a locked contest, all of it judged and told."""
-    async with start("moderation") as service:
-        await service.publish(opened(CONTEST))
-        await claim(service, *lineups)
-        for lineup in lineups:
-            await service.publish(submitted(CONTEST, words or WORDS, lineup_id=lineup))
-            await service.publish(final(CONTEST, lineup))
-        await service.publish(locked(CONTEST, len(lineups)), version=2)
-        await all_judged(service)
-        yield service
+    return locked_and_judged(start, *lineups, words=words or WORDS, contest=CONTEST)
 
 
 async def wanted(service: Started, **choice: Any) -> dict[str, Any]:
