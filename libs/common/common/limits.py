@@ -247,14 +247,14 @@ async def _counted(connection: asyncpg.Connection, asked: Mapping[Limit, Mapping
     for limit, of in asked.items():
         step = timedelta(seconds=limit.seconds) / limit.calls
         for subject, many in of.items():
+            admitted: list[timedelta] = []
             if subject in found:
                 admitted = [found[subject] - step * later for later in reversed(range(many))]
-            else:
-                admitted = []
-                while 1 < many > len(admitted) and (ahead := await counted({limit: {subject: 1}})):
+            elif many > 1:
+                while len(admitted) < many and (ahead := await counted({limit: {subject: 1}})):
                     admitted.append(ahead[subject])
-                if len(admitted) < many:
-                    refused.append(subject)
+            if len(admitted) < many:
+                refused.append(subject)
             left[subject] = _Left(admitted)
     if refused:
         for subject, ahead in await connection.fetch(_AHEAD, refused):

@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
@@ -89,10 +89,6 @@ class Filters:
     def narrowed(self) -> bool:
         """Whether anything but ``show`` is asked for."""
         return self != Filters(show=self.show)
-
-    def all_states(self) -> Filters:
-        """The same of every state."""
-        return replace(self, show="all")
 
 
 def _plain(text: str) -> str:

@@ -23,7 +23,6 @@ IGNORABLE = (
 """Drawn as nothing, or as a change of direction: Unicode's Default_Ignorable_Code_Point and the annotation marks; as a
 class of a regular expression."""
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _DROPPED = re.compile(f"[{IGNORABLE}]")
 
 

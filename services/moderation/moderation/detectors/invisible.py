@@ -24,7 +24,6 @@ _NATIONS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in nation) + "\U000e007f" for nation in ("gbeng", "gbsct", "gbwls")
 )
 _BLACK_FLAG = "\U0001f3f4"
-_NOT_PLAIN = re.compile(r"[^\x00-\x7f]")
 
 PILED_ON_LATIN = 3
 PILED = 6
