@@ -288,8 +288,8 @@ async def test_killed_connections_lose_no_acknowledged_revision(start: Start) ->
         async def kill() -> None:
             plain = service.database_url.replace("+psycopg", "")
             async with await psycopg.AsyncConnection.connect(plain, autocommit=True) as connection:
-                for _ in range(40):
-                    await asyncio.sleep(0.03)
+                while failures.total() < 12:
+                    await asyncio.sleep(0.02)
                     await connection.execute(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                         " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL ORDER BY random() LIMIT 1"
@@ -306,16 +306,22 @@ async def test_killed_connections_lose_no_acknowledged_revision(start: Start) ->
                 await asyncio.sleep(0.01)
 
         async def play(agent: Player) -> None:
-            for number in range(6):
+            # How many ends it takes until a submission feels one depends on how fast groups commit: go on until then.
+            while len(acknowledged[agent.agent_id]) < (6 if failures[503] >= 3 else 50):
+                number = len(acknowledged[agent.agent_id])
                 acknowledged[agent.agent_id].append(await accepted(agent, number))
 
-        await asyncio.gather(kill(), *(play(agent) for agent in agents))
+        killing = asyncio.create_task(kill())
+        await asyncio.gather(*(play(agent) for agent in agents))
+        killing.cancel()
         assert set(failures) == {503}
         for agent in agents:
+            told = acknowledged[agent.agent_id]
             kept = (await ok(await agent.get(f"{W04}/lineups/mine/revisions")))["revisions"]
-            assert [one["revision"] for one in kept] == list(range(1, 7))
-            assert [{k: v for k, v in one.items() if k != "body"} for one in kept] == acknowledged[agent.agent_id]
+            assert [one["revision"] for one in kept] == list(range(1, len(told) + 1))
+            assert [{k: v for k, v in one.items() if k != "body"} for one in kept] == told
         await service.move_clock(LOCK)
         frozen = await locked_lineups(service)
-        assert {lineup.revision for lineup in frozen.values()} == {6}
-        assert len(frozen) == 6
+        assert {agent: lineup.revision for agent, lineup in frozen.items()} == {
+            agent: len(told) for agent, told in acknowledged.items()
+        }
