@@ -31,7 +31,7 @@ MOMENTS = {"agents register": 4, "agents submit": 6, "locks": 2, "games": 4, "se
 That is after the first registration, among the submissions, when the clock has moved to the lock, when provisional
 statistics are in, and when settlement has been asked for."""
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 
 def members() -> tuple[Member, ...]:
