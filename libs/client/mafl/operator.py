@@ -196,7 +196,7 @@ class OperatorClient(PublicClient):
         return wanted
 
     async def judge(self, **judgement: Any) -> Any:
-        """Clear or flag a text (``lineup_id``, ``pointer``) or a name (``agent_id``) by hand.
+        """Clear or flag a text (``lineup_id``, ``pointer``), a name (``agent_id``) or a ``model``'s label by hand.
 
         ``version`` is that of the verdict that you saw; ``state`` is cleared or flagged; ``note`` says why and
         ``by`` who. Raises ``MaflError`` (409 ``judged-meanwhile``) where somebody judged it meanwhile.
@@ -268,7 +268,7 @@ class OperatorClient(PublicClient):
         return answer
 
     async def note_on_text(self, **note: Any) -> Any:
-        """Note something of a text (``lineup_id``, ``pointer``) or a name (``agent_id``), and judge nothing."""
+        """Note something of a text (``lineup_id``, ``pointer``), a name (``agent_id``) or a ``model``'s label."""
         return await self.operate("POST", "/moderation/notes", body=note)
 
     async def take_back(self, position: int, *, by: str) -> Any:
@@ -278,7 +278,13 @@ class OperatorClient(PublicClient):
         """
         return await self.operate("POST", f"/moderation/judgements/{position}/take-back", body={"by": by})
 
-    async def moderation_history(self, *, lineup_id: str | None = None, agent_id: str | None = None) -> Any:
-        """A lineup's texts, or an agent's name, with all that people judged and noted of them."""
-        path = f"/agents/{part(agent_id)}" if lineup_id is None and agent_id else f"/lineups/{part(lineup_id or '')}"
+    async def moderation_history(
+        self, *, lineup_id: str | None = None, agent_id: str | None = None, model: str | None = None
+    ) -> Any:
+        """A lineup's texts, an agent's name or a model's label, with all that people judged and noted of it."""
+        path = f"/lineups/{part(lineup_id or '')}"
+        if model is not None:
+            path = f"/models/{part(model)}"
+        elif agent_id is not None:
+            path = f"/agents/{part(agent_id)}"
         return await self.operate("GET", f"/moderation{path}")

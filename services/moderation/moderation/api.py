@@ -81,7 +81,8 @@ class TroubleView(BaseModel):
 
 
 class ItemView(BaseModel):
-    """A text of a locked lineup, or an agent's name (then without lineup and pointer), and its verdict.
+    """A text of a locked lineup, an agent's name (then without lineup and pointer) or a model's label (then with
+    ``model``, and without agent too), and its verdict.
 
     ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's, ``external_findings`` and
     ``external_version`` the external model's; where a person judged by hand, ``judged_by`` says who.
@@ -91,9 +92,10 @@ class ItemView(BaseModel):
 
     contest: str | None
     lineup_id: UUID | None
-    agent_id: UUID
+    agent_id: UUID | None
     revision: int | None
     pointer: str | None
+    model: str | None
     text: str
     text_hash: str
     state: State | None
@@ -150,7 +152,8 @@ class FormerView(BaseModel):
 
 
 class CaseView(BaseModel):
-    """Texts of a lineup, or an agent's name, with what people judged and noted and former verdicts, oldest first."""
+    """Texts of a lineup, an agent's name or a model's label, with what people judged and noted and former verdicts,
+    oldest first."""
 
     items: list[ItemView]
     history: list[JudgementView]
@@ -341,7 +344,7 @@ async def queue(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     only_open: Annotated[bool, Query(alias="open")] = False,
 ) -> QueueView:
-    """Flagged and unchecked texts of final revisions, once their contest is locked, and agents' names.
+    """Flagged and unchecked texts of final revisions, once their contest is locked, agents' names, models' labels.
 
     With ``open`` only those that no person has judged, or whose owner asks for a review.
     """
@@ -363,6 +366,14 @@ async def agent(agent_id: UUID, connection: Connection) -> CaseView:
     return await _case(store, await store.agent_name(agent_id), agent_id=agent_id)
 
 
+@operator.get("/models/{label:path}", responses=refusals(problems.NotFound, problems.InvalidRequest))
+async def model(label: str, connection: Connection) -> CaseView:
+    """A model's label as agents write it, and its verdict."""
+    label = label.replace("\0", "")
+    store = Store(connection)
+    return await _case(store, await store.model_label(label), model=label)
+
+
 @operator.post(
     "/judgements",
     openapi_extra=json_body(Judgement),
@@ -373,7 +384,7 @@ async def agent(agent_id: UUID, connection: Connection) -> CaseView:
 async def judge(
     request: Request, wanted: Annotated[Judgement, parsed(Judgement, LARGEST_BODY)], connection: Connection
 ) -> CaseView:
-    """Clear or flag one text of a locked lineup, or an agent's name, by hand; at once public, or withdrawn.
+    """Clear or flag a text of a locked lineup, an agent's name or a model's label; at once public, or withdrawn.
 
     409 ``judged-meanwhile`` where its verdict is no longer the one of ``version``.
     """
@@ -409,7 +420,7 @@ async def take_back(
 async def note(
     request: Request, wanted: Annotated[Noted, parsed(Noted, LARGEST_BODY)], connection: Connection
 ) -> CaseView:
-    """Note something of one text of a locked lineup, or of an agent's name, for operators alone; nothing is judged."""
+    """Note something of a text of a locked lineup, an agent's name or a model's label, and judge nothing."""
     store = Store(connection)
     return await _about(store, await commands.note(store, wanted, via=_via(request)))
 
@@ -419,8 +430,12 @@ def _via(request: Request) -> str:
 
 
 async def _about(store: Store, held: Judged) -> CaseView:
-    if held.place is None:
+    if held.model is not None:
+        return await _case(store, await store.model_label(held.model), model=held.model)
+    if held.place is None and held.agent_id is not None:
         return await _case(store, await store.agent_name(held.agent_id), agent_id=held.agent_id)
+    if held.place is None:
+        raise ValueError("what is held is no text, no label and no agent's name")
     lineup_id, pointer = held.place.lineup_id, held.place.pointer
     case = await _case(store, await store.lineup(lineup_id), lineup_id=lineup_id)
     return CaseView(
@@ -479,18 +494,12 @@ def _redactions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-async def _case(
-    store: Store,
-    items: Sequence[Mapping[str, Any]],
-    *,
-    lineup_id: UUID | None = None,
-    agent_id: UUID | None = None,
-) -> CaseView:
+async def _case(store: Store, items: Sequence[Mapping[str, Any]], **about: Any) -> CaseView:
+    """``about`` is what ``Store.history`` and its like take."""
     if not items:
-        raise problems.NotFound("There is no such agent, or no such lineup of a locked contest.")
-    history = await store.history(lineup_id=lineup_id, agent_id=agent_id)
-    notes = await store.notes(lineup_id=lineup_id, agent_id=agent_id)
-    former = await store.former(lineup_id=lineup_id, agent_id=agent_id)
+        raise problems.NotFound(commands.NOT_THERE)
+    history, notes = await store.history(**about), await store.notes(**about)
+    former = await store.former(**about)
     return CaseView.model_validate({"items": items, "history": history, "notes": notes, "former": former})
 
 

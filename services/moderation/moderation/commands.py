@@ -100,7 +100,7 @@ async def take_verdicts(
 
 
 async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> tuple[Judged, int]:
-    """Keep and tell what a person says of a text of a final revision, after its lock, or of an agent's name.
+    """Keep and tell what a person says of a text of a final revision, after its lock, of a name or of a label.
 
     ``via`` is the way by which they came, for the list of operators' acts. Returns what was judged, as it was before,
     and where in the history of judgements it is.
@@ -108,7 +108,7 @@ async def judge_by_hand(store: Store, wanted: Judgement, *, via: str) -> tuple[J
     It is told though the state stays what it was: whoever asked for a review hears that there was one. Words that
     were public and are flagged now are withdrawn with it. Raises ``NotFound``, ``JudgedMeanwhile``, ``Redacted``.
     """
-    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id)
+    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id, wanted.model)
     # A name that waits to be judged is not the name that the verdict of this version was about; a text never changes.
     if held.version != wanted.version or (held.state is None and held.place is None):
         raise _meanwhile(held, wanted.version)
@@ -127,7 +127,8 @@ async def take_back(store: Store, position: int, *, by: str, via: str) -> Judged
     judgement = await store.judgement(position)
     if judgement is None:
         raise NotFound("There is no such judgement.")
-    held = await _held(store, judgement["lineup_id"], judgement["pointer"], judgement["agent_id"])
+    about = (judgement[name] for name in ("lineup_id", "pointer", "agent_id", "model"))
+    held = await _held(store, *about)
     if held.version != judgement["version"] or domain.text_hash(held.text) != judgement["text_hash"]:
         raise _meanwhile(held, judgement["version"])
     state = await store.taken_back(held, judgement, f"Takes back: {judgement['note']}"[: domain.LONGEST_NOTE], by)
@@ -137,21 +138,31 @@ async def take_back(store: Store, position: int, *, by: str, via: str) -> Judged
 
 
 async def note(store: Store, wanted: Noted, *, via: str) -> Judged:
-    """Keep what a person notes of a text or a name without judging it. Raises ``NotFound``."""
-    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id)
+    """Keep what a person notes of a text, a name or a label without judging it. Raises ``NotFound``."""
+    held = await _held(store, wanted.lineup_id, wanted.pointer, wanted.agent_id, wanted.model)
     await store.add_note(held, wanted.note, wanted.by)
     await _acted(store, held, "note", wanted.by, via)
     return held
 
 
-async def _held(store: Store, lineup_id: UUID | None, pointer: str | None, agent_id: UUID | None) -> Judged:
+NOT_THERE = (
+    "There is no such agent, no such text of a lineup whose contest is locked, or no agent has claimed a model of that "
+    "label."
+)
+
+
+async def _held(
+    store: Store, lineup_id: UUID | None, pointer: str | None, agent_id: UUID | None, model: str | None
+) -> Judged:
     held: Judged | None = None
-    if lineup_id is not None and pointer is not None:
+    if model is not None:
+        held = await store.label(model)
+    elif lineup_id is not None and pointer is not None:
         held = await store.final_text(lineup_id, pointer)
     elif agent_id is not None:
         held = await store.name(agent_id)
     if held is None:
-        raise NotFound("There is no such agent, or no such text of a lineup whose contest is locked.")
+        raise NotFound(NOT_THERE)
     if held.redacted:
         raise Redacted("Its words are gone for good: there is nothing left to judge.")
     return held
@@ -166,6 +177,12 @@ async def _told_by_hand(store: Store, held: Judged, state: State | None, *, by_h
     if held.place is not None:
         await publish(store, held.place.lineup_id)
         return
+    if held.model is not None:
+        labelled = ev.ModelJudged(model=held.model, state=state or State.UNCHECKED)
+        await emit_all(store.connection, [(labelled, held.version + 1)])
+        return
+    if held.agent_id is None:
+        raise ValueError("what is held is no text, no label and no agent's name")
     reasons = domain.reasons(state, held.found, by_hand=by_hand)
     named = ev.AgentNameJudged(
         agent_id=held.agent_id,
@@ -185,7 +202,7 @@ async def _acted(store: Store, held: Judged, what: str, who: str, via: str, *, s
         store.connection,
         who=who,
         what=what,
-        target=domain.target(held.agent_id, held.lineup_id, held.pointer),
+        target=domain.target(held.agent_id, held.lineup_id, held.pointer, held.model),
         before=was,
         after={**now, "via": via},
     )

@@ -37,10 +37,11 @@ SHOWS: Mapping[Show, str] = {
     "cleared": "cleared",
     "all": "everything",
 }
-Kind = Literal["", "name", "thesis", "rationale", "main_factor"]
+Kind = Literal["", "name", "model", "thesis", "rationale", "main_factor"]
 KINDS: Mapping[Kind, str] = {
     "": "any",
     "name": "agents' names",
+    "model": "models' labels",
     "thesis": "theses",
     "rationale": "rationales",
     "main_factor": "main factors",
@@ -101,7 +102,10 @@ NEVER = 2**62
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Where an item stands in the queue: ``asked`` and ``judged`` are microseconds, the latter negative."""
+    """Where an item stands in the queue: ``asked`` and ``judged`` are microseconds, the latter negative.
+
+    ``about`` is the id of its lineup or agent; of a model's label, which has none, half of its hash.
+    """
 
     asked: int
     judged: int
@@ -115,7 +119,7 @@ class Key:
         return cls(
             asked=NEVER if asked is None else _micros(asked),
             judged=NEVER if judged is None else -_micros(judged),
-            about=item["lineup_id"] or item["agent_id"],
+            about=item["lineup_id"] or item["agent_id"] or UUID(hex=item["text_hash"][:32]),
             pointer=item["pointer"] or "",
         )
 
@@ -156,10 +160,11 @@ def waited(since: datetime, now: datetime) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def called(pointer: str | None) -> str:
-    """What an operator calls a text, from its JSON pointer; ``None`` is an agent's name."""
+def called(item: Mapping[str, Any]) -> str:
+    """What an operator calls a text, from its JSON ``pointer``, or what has none: a name, or a ``model``'s label."""
+    pointer = item["pointer"]
     if pointer is None:
-        return "name"
+        return "name" if item["model"] is None else "model's label"
     parts = pointer.split("/")
     what = parts[-1].replace("_", " ")
     return f"{what} of pick {int(parts[2]) + 1}" if len(parts) == 4 and parts[2].isdecimal() else what or pointer

@@ -94,8 +94,12 @@ def reasons(state: State | None, detectors: Iterable[str], *, by_hand: bool) -> 
     return (BY_HAND,) if by_hand else tuple(sorted(set(detectors)))
 
 
-def target(agent_id: UUID, lineup_id: UUID | None, pointer: str | None) -> str:
-    """What an operator's act on a text or a name is about, in the list of acts."""
+def target(
+    agent_id: UUID | None, lineup_id: UUID | None = None, pointer: str | None = None, model: str | None = None
+) -> str:
+    """What an operator's act on a text, a name or a model's label is about, in the list of acts."""
+    if model is not None:
+        return f"model/{model}"
     return f"name/{agent_id}" if lineup_id is None else f"text/{lineup_id}{pointer}"
 
 
@@ -206,22 +210,26 @@ LONGEST_NOTE = 2_000
 
 
 class Noted(BaseModel):
-    """What a person has to say of one text of a locked lineup (``lineup_id``, ``pointer``) or of an agent's name
-    (``agent_id``). ``note`` says what and ``by`` who; both are for operators alone.
+    """What a person has to say of one text of a locked lineup (``lineup_id``, ``pointer``), of an agent's name
+    (``agent_id``) or of a model's label as agents write it (``model``). ``note`` says what and ``by`` who; both are
+    for operators alone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     lineup_id: UUID | None = None
     agent_id: UUID | None = None
+    model: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
     pointer: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
     note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, pattern=r"^[^\x00]*$")]
     by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = BY_HAND
 
     @model_validator(mode="after")
     def _about_one_thing(self) -> Self:
-        if (self.lineup_id is None) == (self.agent_id is None):
-            raise ValueError("give lineup_id for a text of a lineup, or agent_id for an agent's name")
+        if [self.lineup_id, self.agent_id, self.model].count(None) != 2:
+            raise ValueError(
+                "give lineup_id for a text of a lineup, agent_id for an agent's name, or model for a model's label"
+            )
         if (self.lineup_id is None) != (self.pointer is None):
             raise ValueError("give pointer with lineup_id, and with it alone")
         return self

@@ -411,12 +411,17 @@ async def _did(store: Store, written: str, session: OperatorSession) -> Mapping[
     judgement = await store.judgement(position) if position else None
     if judgement is None or judgement["judged_by"] != session.who:
         return None
-    return {**judgement, "agent_name": await store.called(judgement["agent_id"])}
+    return {**judgement, "agent_name": await _called(store, judgement)}
+
+
+async def _called(store: Store, item: Mapping[str, Any]) -> str | None:
+    """The name of the agent that an item or a judgement is of, where there is one and it is known."""
+    return None if item["agent_id"] is None else await store.called(item["agent_id"])
 
 
 @router.get("/moderation/case")
 async def case_page(visitor: VisitorOf, connection: Connection, session: SessionOf) -> Response:
-    """One text or name with all that was said of it, and the texts beside it."""
+    """One text, name or label with all that was said of it, and the texts beside it."""
     asked = visitor.request.query_params
     about = _about(asked)
     return await _case(visitor, connection, session, about, Filters.read(asked))
@@ -424,20 +429,39 @@ async def case_page(visitor: VisitorOf, connection: Connection, session: Session
 
 @dataclass(frozen=True)
 class _About:
-    """A text of a lineup or (``lineup_id`` is ``None``) an agent's name."""
+    """A text of a lineup, an agent's name, or a model's label: whichever is given."""
 
-    lineup_id: UUID | None
-    pointer: str | None
-    agent_id: UUID | None
+    lineup_id: UUID | None = None
+    pointer: str | None = None
+    agent_id: UUID | None = None
+    model: str | None = None
+
+    @classmethod
+    def of(cls, item: Any) -> _About:
+        """What an item of the queue, a judgement or what is held is about."""
+        named = item if isinstance(item, Mapping) else {name: getattr(item, name) for name in _NAMED}
+        if named["lineup_id"] is not None:
+            return cls(named["lineup_id"], named["pointer"])
+        return cls(agent_id=named["agent_id"], model=named["model"])
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """What ``Store.history`` and its like take."""
+        return {"lineup_id": self.lineup_id, "agent_id": self.agent_id, "model": self.model}
+
+
+_NAMED = ("lineup_id", "pointer", "agent_id", "model")
 
 
 def _about(given: Mapping[str, str]) -> _About:
     with suppress(ValueError):
         if given.get("lineup"):
-            return _About(UUID(given["lineup"]), given.get("pointer", "")[:200].replace("\x00", ""), None)
+            return _About(UUID(given["lineup"]), given.get("pointer", "")[:200].replace("\x00", ""))
         if given.get("agent_id"):
-            return _About(None, None, UUID(given["agent_id"]))
-    raise Refusal(404, "There is nothing here", "Neither a text nor an agent is named.")
+            return _About(agent_id=UUID(given["agent_id"]))
+        if given.get("model"):
+            return _About(model=given["model"][:200].replace("\x00", ""))
+    raise Refusal(404, "There is nothing here", "No text, agent or model is named.")
 
 
 async def _case(
@@ -452,21 +476,16 @@ async def _case(
     meanwhile: bool = False,
 ) -> Response:
     store = Store(connection)
-    items = (
-        await store.agent_name(about.agent_id)
-        if about.agent_id is not None
-        else await store.lineup(about.lineup_id)
-        if about.lineup_id is not None
-        else ()
-    )
+    items: Sequence[Mapping[str, Any]] = ()
+    if about.lineup_id is not None:
+        items = await store.lineup(about.lineup_id)
+    elif about.agent_id is not None:
+        items = await store.agent_name(about.agent_id)
+    elif about.model is not None:
+        items = await store.model_label(about.model)
     item = next((item for item in items if item["pointer"] == about.pointer), None)
     if item is None:
-        raise Refusal(
-            404,
-            "It is not there",
-            "There is no such agent, or no such text of a lineup whose contest is locked.",
-            note=note,
-        )
+        raise Refusal(404, "It is not there", commands.NOT_THERE, note=note)
     key = Key.of(item)
     following = await store.desk(filters, after=key, limit=1)
     preceding = await store.desk(filters, before=key, limit=1)
@@ -475,7 +494,7 @@ async def _case(
         status,
         session=session,
         filters=filters,
-        item={**item, "agent_name": await store.called(item["agent_id"])},
+        item={**item, "agent_name": await _called(store, item)},
         key=key,
         beside=[other for other in items if other is not item],
         history=[one for one in await _history(store, about) if one["pointer"] == about.pointer],
@@ -490,10 +509,9 @@ async def _case(
 
 async def _history(store: Store, about: _About) -> list[dict[str, Any]]:
     """What people judged and noted and what stages said before, oldest first."""
-    which = {"lineup_id": about.lineup_id, "agent_id": about.agent_id}
-    judged = [{**row, "kind": "judgement", "at": row["judged_at"]} for row in await store.history(**which)]
-    noted = [{**row, "kind": "note", "at": row["noted_at"]} for row in await store.notes(**which)]
-    former = [{**row, "kind": "verdict", "at": row["replaced_at"]} for row in await store.former(**which)]
+    judged = [{**row, "kind": "judgement", "at": row["judged_at"]} for row in await store.history(**about.whole)]
+    noted = [{**row, "kind": "note", "at": row["noted_at"]} for row in await store.notes(**about.whole)]
+    former = [{**row, "kind": "verdict", "at": row["replaced_at"]} for row in await store.former(**about.whole)]
     return sorted([*judged, *noted, *former], key=lambda row: row["at"])
 
 
@@ -502,7 +520,7 @@ async def judge(form: FormOf, visitor: VisitorOf, connection: Connection, sessio
     """Approve or flag, or only note; then on to what comes next."""
     about, filters = _about(form), Filters.read(dict(parse_qsl(form.get("back", ""))))
     store, note = Store(connection), form.get("note", "").strip()
-    named = {"lineup_id": about.lineup_id, "agent_id": about.agent_id, "pointer": about.pointer, "by": session.who}
+    named = {**about.whole, "pointer": about.pointer, "by": session.who}
     act, version = form.get("act", ""), form.get("version", "")
     try:
         if act == "note" and not note:
@@ -566,19 +584,15 @@ def _written(key: Key | None) -> str | None:
 
 
 def _case_path(about: _About, filters: Filters, **more: str) -> str:
-    named = (
-        {"agent_id": str(about.agent_id)}
-        if about.lineup_id is None
-        else {"lineup": str(about.lineup_id), "pointer": about.pointer}
-    )
+    named: Mapping[str, str | None] = {"model": about.model}
+    if about.lineup_id is not None:
+        named = {"lineup": str(about.lineup_id), "pointer": about.pointer}
+    elif about.agent_id is not None:
+        named = {"agent_id": str(about.agent_id)}
     return f"{HOME}/case?{filters.query(**named, **more)}"
 
 
-_pages.globals.update(
-    case_of=lambda item, filters: _case_path(
-        _About(item["lineup_id"], item["pointer"], None if item["lineup_id"] else item["agent_id"]), filters
-    )
-)
+_pages.globals.update(case_of=lambda item, filters: _case_path(_About.of(item), filters or Filters()))
 
 
 @router.post("/moderation/take-back")
@@ -595,11 +609,8 @@ async def take_back(form: FormOf, visitor: VisitorOf, connection: Connection, se
         judgement = await Store(connection).judgement(position)
         if judgement is None:  # It was there a moment ago, and is never removed.
             raise
-        about = _About(judgement["lineup_id"], judgement["pointer"], judgement["agent_id"])
-        about = _About(about.lineup_id, about.pointer, None if about.lineup_id else about.agent_id)
-        return await _case(visitor, connection, session, about, filters, 409, meanwhile=True)
-    about = _About(held.lineup_id, held.pointer, None if held.lineup_id else held.agent_id)
-    return visitor.go(_case_path(about, filters))
+        return await _case(visitor, connection, session, _About.of(judgement), filters, 409, meanwhile=True)
+    return visitor.go(_case_path(_About.of(held), filters))
 
 
 # --- the list of acts ----------------------------------------------------------------------------
@@ -625,10 +636,12 @@ def _case_of(target: str) -> str | None:
     kind, _, rest = target.partition("/")
     with suppress(ValueError):
         if kind == "name":
-            return _case_path(_About(None, None, UUID(rest)), Filters())
+            return _case_path(_About(agent_id=UUID(rest)), Filters())
+        if kind == "model":
+            return _case_path(_About(model=rest), Filters())
         if kind == "text":
             lineup, slash, pointer = rest.partition("/")
-            return _case_path(_About(UUID(lineup), slash + pointer, None), Filters())
+            return _case_path(_About(UUID(lineup), slash + pointer), Filters())
     return None
 
 

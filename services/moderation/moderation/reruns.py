@@ -211,10 +211,11 @@ async def _models(store: Store, run: Run, version: str, judged: Sequence[tuple[O
         changed.append(Changed(old, domain.difference(label.standing, after), verdict.findings))
         if run.wanted.dry_run:
             continue
-        news = verdict.state is not label.standing.state
-        await reruns.keep_model(old.text, verdict, version, label.told_version + news)
+        state = after.state or verdict.state
+        news = state is not label.standing.state
+        await reruns.keep_model(old.text, state, verdict, version, label.told_version + news)
         if news:
-            told.append((ev.ModelJudged(model=old.text, state=verdict.state), label.told_version + 1))
+            told.append((ev.ModelJudged(model=old.text, state=state), label.told_version + 1))
     await emit_all(store.connection, told)
     return changed
 

@@ -171,14 +171,17 @@ MODELS = Table(
     METADATA,
     Column("model", Text, primary_key=True),
     Column("state", Text),
+    Column("pipeline_state", Text),
     Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
     Column("pipeline", Text),
+    Column("pipeline_at", DateTime(timezone=True)),
     Column("judged_at", DateTime(timezone=True)),
     Column("told_version", Integer, nullable=False, server_default=text("0")),
-    Index("models_waiting", "model", postgresql_where=text("state IS NULL")),
+    Column("judged_by", Text),
+    Index("models_waiting", "model", postgresql_where=text("pipeline_state IS NULL")),
 )
 """Every label of a model that any agent has ever claimed, for past lineups keep theirs (A3), and every label that
-such a one was mapped to; ``told_version`` counts the verdicts that were told."""
+such a one was mapped to; the rest as in ``agents``. A person's word on a label holds for good, for it never changes."""
 
 REVIEWS = Table(
     "reviews",
@@ -196,10 +199,11 @@ JUDGEMENTS = Table(
     "judgements",
     METADATA,
     Column("position", BigInteger, Identity(always=True), primary_key=True),
-    Column("agent_id", Uuid, nullable=False),
+    Column("agent_id", Uuid),
     Column("lineup_id", Uuid),
     Column("revision", Integer),
     Column("pointer", Text),
+    Column("model", Text),
     Column("text_hash", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("was", Text, nullable=False),
@@ -212,8 +216,9 @@ JUDGEMENTS = Table(
     Column("takes_back", BigInteger),
     Index("judgements_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
     Index("judgements_of_names", "agent_id", postgresql_where=text("lineup_id IS NULL")),
+    Index("judgements_of_models", "model", postgresql_where=text("model IS NOT NULL")),
 )
-"""What people judged, never changed: of a lineup's text, or (``lineup_id`` null) of an agent's name.
+"""What people judged, never changed: of a lineup's text, of a model's label (``model``), or of an agent's name.
 
 ``was_by`` is who had judged it by hand before, null where nobody had, and ``was_reviewed`` the owner's request that was
 answered before: what holds again where a later row ``takes_back`` this one.
@@ -223,10 +228,11 @@ NOTES = Table(
     "notes",
     METADATA,
     Column("position", BigInteger, Identity(always=True), primary_key=True),
-    Column("agent_id", Uuid, nullable=False),
+    Column("agent_id", Uuid),
     Column("lineup_id", Uuid),
     Column("revision", Integer),
     Column("pointer", Text),
+    Column("model", Text),
     Column("text_hash", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("note", Text, nullable=False),
@@ -234,6 +240,7 @@ NOTES = Table(
     Column("noted_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
     Index("notes_of_lineups", "lineup_id", postgresql_where=text("lineup_id IS NOT NULL")),
     Index("notes_of_names", "agent_id", postgresql_where=text("lineup_id IS NULL")),
+    Index("notes_of_models", "model", postgresql_where=text("model IS NOT NULL")),
 )
 """What people noted without judging, of the same things; ``version`` is that of the verdict that stood then."""
 
@@ -536,18 +543,18 @@ class WaitingModel:
 
 @dataclass(frozen=True)
 class Judged:
-    """A text of a final revision or (``lineup_id`` is ``None``) an agent's name with its verdict, held for another.
+    """A text of a final revision, an agent's name or (``model``) a model's label with its verdict, held for another.
 
     ``review`` is the version of the owner's newest request to look again, 0 where there is none, ``reviewed`` of the
-    newest that was answered; ``judged_by`` who judged it by hand last. ``stages_say`` and ``found`` are of a
-    name alone: its state where nobody had, and the detectors that found something.
+    newest that was answered; ``judged_by`` who judged it by hand last. ``stages_say`` and ``found`` are of names and
+    labels alone: the state where nobody had, and the detectors that found something.
     """
 
-    agent_id: UUID
+    agent_id: UUID | None
     text: str
     state: State | None
     version: int
-    review: int
+    review: int = 0
     place: Place | None = None
     standing: Standing = field(default_factory=Standing)
     redacted: bool = False
@@ -555,6 +562,7 @@ class Judged:
     judged_by: str | None = None
     stages_say: State | None = None
     found: tuple[str, ...] = ()
+    model: str | None = None
 
     @property
     def lineup_id(self) -> UUID | None:
@@ -675,7 +683,10 @@ def _rests() -> ColumnElement[bool]:
     name = exists().where(
         SET_ASIDE.c.kind == "name", AGENTS.c.agent_id == SET_ASIDE.c.agent_id, AGENTS.c.judged_by.is_not(None)
     )
-    return or_(text, name)
+    label = exists().where(
+        SET_ASIDE.c.kind == "model", MODELS.c.model == SET_ASIDE.c.model, MODELS.c.judged_by.is_not(None)
+    )
+    return or_(text, name, label)
 
 
 REDACTED_NOTE = "redacted"
@@ -684,6 +695,15 @@ REDACTED_NOTE = "redacted"
 
 def _of_place(table: Table, place: Place) -> ColumnElement[bool]:
     return tuple_(table.c.lineup_id, table.c.revision, table.c.pointer) == tuple_(*place)
+
+
+def _about_it(table: Table, lineup_id: UUID | None, agent_id: UUID | None, model: str | None) -> ColumnElement[bool]:
+    """Rows about any text of a lineup, about a model's label, or about an agent's name: whichever is given."""
+    if lineup_id is not None:
+        return table.c.lineup_id == lineup_id
+    if model is not None:
+        return table.c.model == model
+    return and_(table.c.agent_id == agent_id, table.c.lineup_id.is_(None))
 
 
 def _of_review(place: Place) -> ColumnElement[bool]:
@@ -947,7 +967,7 @@ class Store:
         """Models' labels to be judged; no other copy gets them."""
         query = (
             select(MODELS.c.model, MODELS.c.told_version)
-            .where(MODELS.c.state.is_(None))
+            .where(MODELS.c.pipeline_state.is_(None))
             .order_by(MODELS.c.model)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -961,8 +981,10 @@ class Store:
             .where(MODELS.c.model == bindparam("of_model"))
             .values(
                 state=bindparam("new_state"),
+                pipeline_state=bindparam("new_state"),
                 findings=bindparam("new_findings"),
                 pipeline=pipeline,
+                pipeline_at=func.clock_timestamp(),
                 judged_at=func.clock_timestamp(),
                 told_version=MODELS.c.told_version + 1,
             )
@@ -1058,7 +1080,7 @@ class Store:
         query = (
             select(MODELS.c.model, MODELS.c.told_version)
             .join(SET_ASIDE, aside)
-            .where(MODELS.c.state == State.UNCHECKED.value)
+            .where(MODELS.c.pipeline_state == State.UNCHECKED.value, MODELS.c.judged_by.is_(None))
             .order_by(MODELS.c.model)
             .limit(limit)
             .with_for_update(of=MODELS, skip_locked=True)
@@ -1154,6 +1176,16 @@ class Store:
             found=tuple(finding["detector"] for finding in row.findings),
         )
 
+    async def label(self, model: str) -> Judged | None:
+        """A model's label, held; ``None`` for one that no agent has claimed."""
+        row = (
+            await self.connection.execute(select(MODELS).where(MODELS.c.model == model).with_for_update())
+        ).one_or_none()
+        if row is None:
+            return None
+        state, stages = [None if one is None else State(one) for one in (row.state, row.pipeline_state)]
+        return Judged(None, model, state, row.told_version, judged_by=row.judged_by, stages_say=stages, model=model)
+
     async def _review(self, about: UUID, pointer: str = "") -> int:
         query = select(func.coalesce(func.max(REVIEWS.c.version), 0)).where(
             REVIEWS.c.about == about, REVIEWS.c.pointer == pointer
@@ -1163,7 +1195,7 @@ class Store:
     async def judged_by_hand(
         self, held: Judged, state: Literal[State.CLEARED, State.FLAGGED], note: str, by: str
     ) -> int:
-        """Keep what a person says of what :meth:`final_text` or :meth:`name` holds, with its history.
+        """Keep what a person says of what :meth:`final_text`, :meth:`name` or :meth:`label` holds, with its history.
 
         Returns where in the history.
         """
@@ -1181,12 +1213,16 @@ class Store:
         return state
 
     async def _by_hand(self, held: Judged, after: Standing, state: State | None, by: str | None, reviewed: int) -> None:
-        verdict = {
+        verdict: dict[str, Any] = {
             "state": None if state is None else state.value,
             "judged_by": by,
             "judged_at": func.clock_timestamp(),
-            "reviewed": reviewed,
         }
+        if held.model is not None:
+            of_model = update(MODELS).where(MODELS.c.model == held.model)
+            await self.connection.execute(of_model.values(**verdict, told_version=held.version + 1))
+            return
+        verdict["reviewed"] = reviewed
         if held.place is None:
             of_agent = update(AGENTS).where(AGENTS.c.agent_id == held.agent_id)
             await self.connection.execute(of_agent.values(**verdict, told_version=held.version + 1))
@@ -1203,6 +1239,7 @@ class Store:
             lineup_id=held.lineup_id,
             revision=held.revision,
             pointer=held.pointer,
+            model=held.model,
             text_hash=domain.text_hash(held.text),
             version=held.version + 1,
             was=(held.state or State.UNCHECKED).value,
@@ -1221,13 +1258,14 @@ class Store:
         return rows[0] if rows else None
 
     async def add_note(self, held: Judged, note: str, by: str) -> None:
-        """Keep what a person notes of what :meth:`final_text` or :meth:`name` holds."""
+        """Keep what a person notes of what :meth:`final_text`, :meth:`name` or :meth:`label` holds."""
         await self.connection.execute(
             insert(NOTES).values(
                 agent_id=held.agent_id,
                 lineup_id=held.lineup_id,
                 revision=held.revision,
                 pointer=held.pointer,
+                model=held.model,
                 text_hash=domain.text_hash(held.text),
                 version=held.version,
                 note=note,
@@ -1240,12 +1278,12 @@ class Store:
         await self._former_names(AGENTS.c.agent_id == agent_id)
 
     async def former_models(self, models: Iterable[str]) -> None:
-        """Put aside the verdicts on labels that are about to be replaced."""
+        """Put aside the pipeline's verdicts on labels that are about to be replaced."""
         columns = ["model", "text_hash", "stage", "state", "findings", "pipeline", "judged_at"]
         of = MODELS.c
         local = literal(Stage.LOCAL.value)
-        old = select(of.model, _hash_of(of.model), local, of.state, of.findings, of.pipeline, of.judged_at)
-        judged = old.where(of.model.in_(list(models)), of.state.is_not(None)).order_by(of.model)
+        old = select(of.model, _hash_of(of.model), local, of.pipeline_state, of.findings, of.pipeline, of.pipeline_at)
+        judged = old.where(of.model.in_(list(models)), of.pipeline_state.is_not(None)).order_by(of.model)
         await self.connection.execute(insert(FORMER).from_select(columns, judged))
 
     async def _former_names(self, which: ColumnElement[bool]) -> None:
@@ -1473,9 +1511,7 @@ class Store:
             .join(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
             .where(TEXTS.c.pipeline_state.is_(None), CONTESTS.c.names.is_not(None), CONTESTS.c.cancelled_at.is_(None))
         )
-        waiting = or_(
-            text.exists(), exists().where(AGENTS.c.pipeline_state.is_(None)), exists().where(MODELS.c.state.is_(None))
-        )
+        waiting = or_(text.exists(), *(exists().where(one.c.pipeline_state.is_(None)) for one in (AGENTS, MODELS)))
         return bool((await self.connection.execute(select(waiting))).scalar_one())
 
     async def backlog(self) -> Backlog:
@@ -1486,26 +1522,29 @@ class Store:
         texts, oldest = (await self.connection.execute(query)).one()
         names, models = [
             (await self.connection.execute(select(func.count()).where(state.is_(None)))).scalar_one()
-            for state in (AGENTS.c.pipeline_state, MODELS.c.state)
+            for state in (AGENTS.c.pipeline_state, MODELS.c.pipeline_state)
         ]
         return Backlog(texts, float(oldest), names, models)
 
     async def withheld(self, limit: int, *, only_open: bool = False) -> Sequence[Mapping[str, Any]]:
-        """What is not cleared: texts of final revisions of locked contests alone (C8), and agents' names.
+        """What is not cleared: texts of final revisions of locked contests alone (C8), agents' names, models' labels.
 
         Those that an owner asked to look at again come first, the oldest request first; then the newest verdict.
         ``only_open`` leaves out what a person judged and nobody asks about again.
         """
         rows: list[dict[str, Any]] = []
-        for query, table in ((_texts().where(TEXTS.c.redacted_at.is_(None)), TEXTS), (_names(), AGENTS)):
-            withheld = query.where(table.c.state != State.CLEARED.value).order_by(
-                REVIEWS.c.requested_at.asc().nulls_last(), table.c.judged_at.desc().nulls_last()
-            )
+        texts, asked = _texts().where(TEXTS.c.redacted_at.is_(None)), REVIEWS.c.requested_at
+        for query, table in ((texts, TEXTS), (_names(), AGENTS), (_labels(), MODELS)):
+            withheld = query.where(table.c.state != State.CLEARED.value)
+            newest = table.c.judged_at.desc().nulls_last()
+            # Nobody asks for a review of a label.
+            asks = false() if table is MODELS else asked.is_not(None)
+            order = [newest] if table is MODELS else [asked.asc().nulls_last(), newest]
             if only_open:
-                withheld = withheld.where(or_(table.c.judged_by.is_(None), REVIEWS.c.requested_at.is_not(None)))
-            rows += await self._rows(withheld.limit(limit))
+                withheld = withheld.where(or_(table.c.judged_by.is_(None), asks))
+            rows += await self._rows(withheld.order_by(*order).limit(limit))
         never = datetime.max.replace(tzinfo=UTC)
-        rows.sort(key=lambda row: (row["agent_id"], row["pointer"] or ""))
+        rows.sort(key=lambda row: (str(row["agent_id"] or row["model"]), row["pointer"] or ""))
         rows.sort(key=lambda row: row["judged_at"] or datetime.min.replace(tzinfo=UTC), reverse=True)
         rows.sort(key=lambda row: row["review_requested_at"] or never)
         return rows[:limit]
@@ -1518,33 +1557,33 @@ class Store:
         """An agent's name, in the form of :meth:`lineup`."""
         return await self._rows(_names().where(AGENTS.c.agent_id == agent_id))
 
+    async def model_label(self, model: str) -> Sequence[Mapping[str, Any]]:
+        """A model's label, in the form of :meth:`lineup`."""
+        return await self._rows(_labels().where(MODELS.c.model == model))
+
     async def history(
-        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None, model: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """What people judged of a lineup's texts or of an agent's name, oldest first."""
-        of_name = and_(JUDGEMENTS.c.agent_id == agent_id, JUDGEMENTS.c.lineup_id.is_(None))
-        query = select(JUDGEMENTS).where(of_name if lineup_id is None else JUDGEMENTS.c.lineup_id == lineup_id)
-        return await self._rows(query.order_by(JUDGEMENTS.c.position))
+        """What people judged of a lineup's texts, of an agent's name or of a model's label, oldest first."""
+        about = _about_it(JUDGEMENTS, lineup_id, agent_id, model)
+        return await self._rows(select(JUDGEMENTS).where(about).order_by(JUDGEMENTS.c.position))
 
     async def former(
-        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None, model: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """Verdicts that another replaced, oldest first: on a lineup's final revision, or on an agent's names."""
-        of_final = and_(FINALS.c.lineup_id == FORMER.c.lineup_id, FINALS.c.revision == FORMER.c.revision)
-        about = (
-            FORMER.c.agent_id == agent_id
-            if lineup_id is None
-            else and_(FORMER.c.lineup_id == lineup_id, exists().where(of_final))
-        )
+        """Verdicts that another replaced, oldest first: of a lineup on its final revision alone."""
+        about = _about_it(FORMER, lineup_id, agent_id, model)
+        if lineup_id is not None:
+            of_final = and_(FINALS.c.lineup_id == FORMER.c.lineup_id, FINALS.c.revision == FORMER.c.revision)
+            about = and_(about, exists().where(of_final))
         return await self._rows(select(FORMER).where(about).order_by(FORMER.c.position))
 
     async def notes(
-        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None
+        self, *, lineup_id: UUID | None = None, agent_id: UUID | None = None, model: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """What people noted of a lineup's texts or of an agent's name, oldest first."""
-        of_name = and_(NOTES.c.agent_id == agent_id, NOTES.c.lineup_id.is_(None))
-        query = select(NOTES).where(of_name if lineup_id is None else NOTES.c.lineup_id == lineup_id)
-        return await self._rows(query.order_by(NOTES.c.position))
+        """What people noted of a lineup's texts, of an agent's name or of a model's label, oldest first."""
+        about = _about_it(NOTES, lineup_id, agent_id, model)
+        return await self._rows(select(NOTES).where(about).order_by(NOTES.c.position))
 
     # --- the operators' pages ---
 
@@ -1851,8 +1890,8 @@ class RerunStore:
         labels: Select[Any] = (
             select(MODELS.c.model)
             .where(
-                MODELS.c.state.is_not(None),
-                MODELS.c.judged_at < run.created_at,
+                MODELS.c.pipeline_state.is_not(None),
+                MODELS.c.pipeline_at < run.created_at,
                 *([MODELS.c.pipeline != version] if older else []),
             )
             .order_by(MODELS.c.model)
@@ -1904,10 +1943,7 @@ class RerunStore:
         return {
             row.agent_id: HeldName(
                 row.name,
-                Standing(
-                    local=_verdict(row.pipeline_state, row.findings),
-                    hand=State(row.state) if row.judged_by is not None and row.state is not None else None,
-                ),
+                _spoken_of(row),
                 row.pipeline,
                 row.pipeline_at,
                 row.told_version,
@@ -1922,9 +1958,9 @@ class RerunStore:
         return {
             row.model: HeldName(
                 row.model,
-                Standing(local=_verdict(row.state, row.findings)),
+                _spoken_of(row),
                 row.pipeline,
-                row.judged_at,
+                row.pipeline_at,
                 row.told_version,
             )
             for row in await self.connection.execute(query)
@@ -1946,20 +1982,27 @@ class RerunStore:
             )
         )
 
-    async def keep_model(self, model: str, verdict: Verdict, pipeline: str, told_version: int) -> None:
-        """Keep the new verdict on a held label, and put the old one aside."""
+    async def keep_model(self, model: str, state: State, verdict: Verdict, pipeline: str, told_version: int) -> None:
+        """Keep the pipeline's new verdict on a held label, whose state is this, and put the old one aside."""
         await Store(self.connection).former_models([model])
         await self.connection.execute(
             update(MODELS)
             .where(MODELS.c.model == model)
             .values(
-                state=verdict.state.value,
+                state=state.value,
+                pipeline_state=verdict.state.value,
                 findings=[asdict(finding) for finding in verdict.findings],
                 pipeline=pipeline,
-                judged_at=func.clock_timestamp(),
+                pipeline_at=func.clock_timestamp(),
                 told_version=told_version,
             )
         )
+
+
+def _spoken_of(row: Any) -> Standing:
+    """Where an agent's name or a model's label stands, by its row."""
+    hand = State(row.state) if row.judged_by is not None and row.state is not None else None
+    return Standing(local=_verdict(row.pipeline_state, row.findings), hand=hand)
 
 
 def _texts() -> Select[Any]:
@@ -1975,6 +2018,7 @@ def _texts() -> Select[Any]:
             TEXTS.c.agent_id,
             TEXTS.c.revision,
             TEXTS.c.pointer,
+            cast(null(), Text).label("model"),
             TEXTS.c.text,
             TEXTS.c.text_hash,
             TEXTS.c.state,
@@ -2000,28 +2044,49 @@ def _texts() -> Select[Any]:
 
 def _names() -> Select[Any]:
     asked = and_(REVIEWS.c.about == AGENTS.c.agent_id, REVIEWS.c.pointer == "", REVIEWS.c.version > AGENTS.c.reviewed)
+    return (
+        _apart(AGENTS, AGENTS.c.agent_id, cast(null(), Text), AGENTS.c.name)
+        .add_columns(
+            REVIEWS.c.requested_at.label("review_requested_at"),
+            REVIEWS.c.sentence.label("review_sentence"),
+            _why_aside("name", AGENTS.c.agent_id),
+        )
+        .outerjoin(REVIEWS, asked)
+    )
+
+
+def _labels() -> Select[Any]:
+    return _apart(MODELS, cast(null(), Uuid), MODELS.c.model, MODELS.c.model).add_columns(
+        cast(null(), DateTime(timezone=True)).label("review_requested_at"),
+        cast(null(), Text).label("review_sentence"),
+        _why_aside("model", MODELS.c.model),
+    )
+
+
+def _apart(
+    table: Table, agent_id: ColumnElement[Any], model: ColumnElement[Any], words: ColumnElement[str]
+) -> Select[Any]:
+    """What stands in no lineup, in the columns of :func:`_texts`."""
     return select(
         cast(null(), Text).label("contest"),
         cast(null(), Uuid).label("lineup_id"),
-        AGENTS.c.agent_id,
+        agent_id.label("agent_id"),
         cast(null(), Integer).label("revision"),
         cast(null(), Text).label("pointer"),
-        AGENTS.c.name.label("text"),
-        _hash_of(AGENTS.c.name).label("text_hash"),
-        AGENTS.c.state,
-        AGENTS.c.told_version.label("version"),
-        AGENTS.c.findings,
-        AGENTS.c.pipeline,
+        model.label("model"),
+        words.label("text"),
+        _hash_of(words).label("text_hash"),
+        table.c.state,
+        table.c.told_version.label("version"),
+        table.c.findings,
+        table.c.pipeline,
         cast([], JSONB).label("external_findings"),
         cast(null(), Text).label("external_state"),
         cast(null(), Text).label("external_version"),
-        AGENTS.c.judged_by,
-        AGENTS.c.judged_at,
+        table.c.judged_by,
+        table.c.judged_at,
         cast(null(), DateTime(timezone=True)).label("redacted_at"),
-        REVIEWS.c.requested_at.label("review_requested_at"),
-        REVIEWS.c.sentence.label("review_sentence"),
-        _why_aside("name", AGENTS.c.agent_id),
-    ).outerjoin(REVIEWS, asked)
+    )
 
 
 def _why_aside(kind: Kind, *key: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -2033,26 +2098,21 @@ def _why_aside(kind: Kind, *key: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _items(filters: Filters, *, withheld: bool = False) -> Subquery:
-    """The texts and names that filters ask for, each with the columns of its place in the queue.
+    """The texts, names and labels that filters ask for, each with the columns of its place in the queue.
 
     The parts are narrowed before they are put together, so that the indices of each serve.
     """
     parts = []
-    for query, table, about, pointer in (
-        (_texts(), TEXTS, TEXTS.c.lineup_id, TEXTS.c.pointer),
-        (_names(), AGENTS, AGENTS.c.agent_id, literal("")),
+    asked = REVIEWS.c.requested_at
+    for query, table, about, pointer, words in (
+        (_texts(), TEXTS, TEXTS.c.lineup_id, TEXTS.c.pointer, TEXTS.c.text),
+        (_names(), AGENTS, AGENTS.c.agent_id, literal(""), AGENTS.c.name),
+        (_labels(), MODELS, _id_of_label(), literal(""), MODELS.c.model),
     ):
-        of_names = table is AGENTS
-        if (of_names and filters.kind not in ("", "name")) or (not of_names and filters.kind == "name"):
+        if not _has_any(table, filters):
             continue
-        if of_names and filters.contest:
-            continue
-        if of_names:
-            query = query.add_columns(AGENTS.c.name.label("agent_name"))
-        else:
-            query = query.outerjoin(AGENTS, AGENTS.c.agent_id == TEXTS.c.agent_id).add_columns(
-                AGENTS.c.name.label("agent_name")
-            )
+        if table is TEXTS:
+            query = query.outerjoin(AGENTS, AGENTS.c.agent_id == TEXTS.c.agent_id)
             query = query.where(CONTESTS.c.cancelled_at.is_(None))
             if withheld or filters.show != "all":
                 query = query.where(TEXTS.c.redacted_at.is_(None))
@@ -2060,7 +2120,7 @@ def _items(filters: Filters, *, withheld: bool = False) -> Subquery:
                 query = query.where(TEXTS.c.pointer.like(f"%/{_literally(filters.kind)}", escape="\\"))
             if filters.contest:
                 query = query.where(TEXTS.c.contest == filters.contest)
-        state, words = table.c.state, AGENTS.c.name if of_names else TEXTS.c.text
+        state = table.c.state
         if withheld or filters.show == "open":
             query = query.where(state != State.CLEARED.value)
         elif filters.show == "unchecked":
@@ -2079,10 +2139,12 @@ def _items(filters: Filters, *, withheld: bool = False) -> Subquery:
         if filters.detector:
             of_it = [{"detector": filters.detector}]
             found = table.c.findings.contains(of_it)
-            query = query.where(found if of_names else or_(found, TEXTS.c.external_findings.contains(of_it)))
+            query = query.where(or_(found, TEXTS.c.external_findings.contains(of_it)) if table is TEXTS else found)
+        unasked = literal(NEVER, BigInteger)
         parts.append(
             query.add_columns(
-                func.coalesce(_micros(REVIEWS.c.requested_at), NEVER).label("asked_key"),
+                (cast(null(), Text) if table is MODELS else AGENTS.c.name).label("agent_name"),
+                (unasked if table is MODELS else func.coalesce(_micros(asked), unasked)).label("asked_key"),
                 func.coalesce(-_micros(table.c.judged_at), NEVER).label("judged_key"),
                 about.label("about"),
                 pointer.label("at"),
@@ -2097,8 +2159,22 @@ def _items(filters: Filters, *, withheld: bool = False) -> Subquery:
     return narrowed.subquery("wanted")
 
 
+def _has_any(table: Table, filters: Filters) -> bool:
+    """Whether filters leave anything of a table: names and labels belong to no contest, and labels to no agent."""
+    if table is TEXTS:
+        return filters.kind not in ("name", "model")
+    if table is MODELS and (filters.agent or filters.asked):
+        return False
+    return not filters.contest and filters.kind in ("", "name" if table is AGENTS else "model")
+
+
+def _id_of_label() -> ColumnElement[UUID]:
+    """``desk.Key.of`` a label in the place of an id."""
+    return cast(func.left(_hash_of(MODELS.c.model), 32), Uuid)
+
+
 def _nothing() -> Subquery:
-    """No item, in the form of :func:`_items`: names belong to no contest."""
+    """No item, in the form of :func:`_items`."""
     names = _names().add_columns(AGENTS.c.name.label("agent_name"))
     keys = {"asked_key": literal(0), "judged_key": literal(0), "about": AGENTS.c.agent_id, "at": literal("")}
     return names.add_columns(*(key.label(name) for name, key in keys.items())).where(false()).subquery("item")

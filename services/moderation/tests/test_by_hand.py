@@ -300,3 +300,73 @@ async def test_a_text_that_nobody_doubted_can_be_flagged_and_the_rest_stays_publ
         judged, released = await told(service)
         assert judged[-1].reasons == {"/thesis": ("operator",)}
         assert {word.pointer for word in released[-1].words} == set(CLEAN) - {"/thesis"}
+
+
+@pytest.mark.rule("M4", "A10")
+async def test_a_models_label_is_judged_by_hand_as_a_name_is_and_no_new_pipeline_speaks_over_a_person(
+    start: Start,
+) -> None:
+    label = "best-picks.bet/free"
+    agent = uuid4()
+    async with start("moderation") as service:
+        await service.publish(ev.AgentRegistered(agent_id=agent, agent_name="Quiet Agent", model=label))
+        await service.publish(ev.AgentRegistered(agent_id=uuid4(), agent_name="Other Agent", model="gpt-5"))
+        await all_judged(service)
+        (item,) = await queue(service, open="true")
+        assert (item["model"], item["text"], item["state"], item["version"]) == (label, label, "flagged", 1)
+        assert [item[name] for name in ("agent_id", "lineup_id", "pointer", "contest")] == [None] * 4
+
+        states = ["cleared", "flagged"] * 3
+        answers = await asyncio.gather(
+            *(judge(service, model=label, version=1, state=state, by=f"{n}") for n, state in enumerate(states))
+        )
+        assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
+        (won,) = (answer.json() for answer in answers if answer.status_code == 200)
+        first = won["items"][0]["state"]
+        await service.settle()
+        second = await judge(service, model=label, version=2, state="cleared", note="A name of a house.", by="ada")
+        assert second.status_code == 200, second.text
+        assert await queue(service) == []
+        noted = await service.operator.post(f"{PATH}/notes", json={"model": label, "note": "Asked.", "by": "bob"})
+        assert noted.status_code == 200, noted.text
+
+        case = (await service.operator.get(f"{PATH}/models/{label}")).json()
+        assert [(one["was"], one["state"], one["version"]) for one in case["history"]] == [
+            ("flagged", first, 2),
+            (first, "cleared", 3),
+        ]
+        assert [one["note"] for one in case["notes"]] == ["Asked."]
+        assert {finding["detector"] for finding in case["items"][0]["findings"]} == {"links"}, "findings stay"
+
+        # Everything once more: the pipeline still finds what it found, and what the person said holds.
+        wanted = {"everything": True, "by": "cy"}
+        rerun = (await service.operator.post(f"{PATH}/reruns", json=wanted)).json()["rerun"]
+        for _ in range(1500):
+            done = (await service.operator.get(f"{PATH}/reruns/{rerun}")).json()
+            if done["state"] != "running":
+                break
+            await asyncio.sleep(0.02)
+        assert done["state"] == "done"
+        assert (await service.operator.get(f"{PATH}/models/{label}")).json()["items"][0]["state"] == "cleared"
+
+        # Taken back, what was said before holds again; only the newest can be.
+        for one, status in zip(reversed(case["history"]), (200, 409), strict=True):
+            path = f"{PATH}/judgements/{one['position']}/take-back"
+            assert (await service.operator.post(path, json={"by": "ada"})).status_code == status
+        await service.settle()
+        told = [
+            (envelope.aggregateversion, event.state)
+            for envelope, event in await service.envelopes(ev.ModelJudged)
+            if event.model == label
+        ]
+        assert told == [(1, State.FLAGGED), (2, State(first)), (3, State.CLEARED), (4, State(first))]
+        acts = (await service.operator.get("/operator/api/v1/audit/moderation")).json()["acts"]
+        of_label = [(act["who"], act["what"]) for act in acts if act["target"] == f"model/{label}"]
+        assert of_label[:-1] == [("ada", "take back"), ("bob", "note"), ("ada", "judge")]
+        assert "house" not in str(acts), "notes are no part of the list"
+
+        unknown = await judge(service, model="nobody/claims-it", version=1, state="flagged")
+        assert unknown.status_code == 404
+        both = await judge(service, model=label, agent_id=str(agent), version=3, state="flagged")
+        assert both.status_code == 422
+        assert await service.dead_letters() == []

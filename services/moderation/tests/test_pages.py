@@ -377,6 +377,44 @@ async def test_of_two_operators_the_second_is_told_what_became_of_it_and_keeps_t
         assert "about other words" in answer.text
 
 
+@pytest.mark.rule("M4", "A10")
+async def test_a_models_label_is_judged_at_the_desk_and_of_two_operators_the_second_is_told(start: Start) -> None:
+    label = "best-picks.bet/free:<b>"
+    async with start("moderation") as service, at_the_desk(service, "Ada") as ada, at_the_desk(service, "Bob") as bob:
+        # Registry takes no label like it; one that came from elsewhere is shown as text all the same.
+        await service.publish(ev.AgentRegistered(agent_id=uuid4(), agent_name="Quiet Agent", model=label))
+        await all_judged(service)
+        for who in (ada, bob):
+            await who.get(f"{HOME}?kind=model")
+            (form,) = who.forms()
+            assert form["model"] == label
+            assert "<b>" not in who.page
+        assert (await ada.judge("flag", note="An advertisement.")).status_code == 303
+        assert "You flagged: model&#39;s label" in ada.page
+        late = await bob.judge("approve", note="Fine.")
+        assert late.status_code == 409
+        assert re.search(r"<bdi>Ada</bdi> flagged it", late.text)
+        bob.page = late.text
+        assert (await bob.judge("approve", note="Fine <after all>.")).status_code == 303
+        position = re.search(r'name="position" value="(\d+)"', bob.page)
+        assert position is not None
+        await bob.get((await bob.post(f"{HOME}/take-back", position=position[1])).headers["location"])
+        for said in ("An advertisement.", "took a judgement back", "a label as agents claim it"):
+            assert said in bob.page
+        await bob.get(f"{HOME}?kind=model&show=hand")
+        assert len(bob.forms()) == 1
+        for elsewhere in ("kind=name", "agent=best", "contest=2017-W01", "asked=yes"):
+            await bob.get(f"{HOME}?show=all&{elsewhere}")
+            assert label not in [form.get("model") for form in bob.forms()]
+        await bob.get(f"{HOME}/audit")
+        case = re.search(r'href="([^"]+)">model(?:&#39;|\')s label</a>', bob.page)
+        assert case is not None
+        assert (await bob.get(html.unescape(case[1]))).status_code == 200
+        assert (await bob.get(f"{HOME}/case?model=nobody")).status_code == 404
+        told = [event.state for event in await service.published(ev.ModelJudged)]
+        assert told == ["flagged", "flagged", "cleared", "flagged"]
+
+
 @pytest.mark.rule("M4")
 async def test_the_pages_of_the_queue_lose_and_repeat_nothing_while_others_judge(start: Start) -> None:
     many = [uuid4() for _ in range(desk.PAGE + 7)]
@@ -385,13 +423,14 @@ async def test_the_pages_of_the_queue_lose_and_repeat_nothing_while_others_judge
         await lock(service, *((lineup, words) for lineup in many))
         for number, lineup in enumerate(many[:2]):
             await service.publish(asks(lineup, str(number), at=ASKED + timedelta(hours=number)))
-        await service.settle()
+        await service.publish(ev.AgentRegistered(agent_id=uuid4(), agent_name="Quiet", model="best-picks.bet/free"))
+        await all_judged(service)
         await in_one_order_everywhere(service)
         await ada.get(HOME)
         seen: list[tuple[str, str]] = []
         turned = 0
         while True:
-            seen += [(form["lineup"], form["pointer"]) for form in ada.forms()]
+            seen += [(form.get("lineup", ""), form.get("pointer", "")) for form in ada.forms()]
             # Another operator judges what Ada has seen, on the page before.
             if turned < 2:
                 await bob.get(HOME)
@@ -401,12 +440,13 @@ async def test_the_pages_of_the_queue_lose_and_repeat_nothing_while_others_judge
             if following is None:
                 break
             await ada.get(html.unescape(following[1]))
-        assert len(seen) == len(set(seen)) == 2 * len(many)
+        assert len(seen) == len(set(seen)) == 2 * len(many) + 1
         previous = re.search(r'href="([^"]+)" rel="prev" data-previous', ada.page)
         assert previous is not None
         last = len(ada.forms())
         await ada.get(html.unescape(previous[1]))
-        assert [(form["lineup"], form["pointer"]) for form in ada.forms()] == seen[-last - desk.PAGE : -last]
+        shown = [(form.get("lineup", ""), form.get("pointer", "")) for form in ada.forms()]
+        assert shown == seen[-last - desk.PAGE : -last]
 
         # After a judgement the operator is at what came behind it.
         await ada.get(HOME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsons
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +26,8 @@ group = typer.Typer(
 
 Lineup = Annotated[str | None, typer.Option("--lineup", help="The lineup's id; with --pointer.")]
 Pointer = Annotated[str | None, typer.Option("--pointer", help="Which text of the lineup, such as /thesis.")]
-Agent = Annotated[str | None, typer.Option("--agent", help="The agent's id, to judge its name.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="The agent's id, for its name.")]
+Model = Annotated[str | None, typer.Option("--model", help="A model's label, as agents write it.")]
 Version = Annotated[
     int, typer.Option("--version", min=0, help="The version of the verdict that you saw, as the queue shows it.")
 ]
@@ -68,7 +70,7 @@ def queue(
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Texts of locked lineups and agents' names that wait for a person; what owners ask to look at again first.
+    """Texts of locked lineups, names and labels that wait for a person; what owners ask to look at again first.
 
     That is what is not cleared and no person has judged, or what its owner asks about again.
     """
@@ -101,12 +103,13 @@ def approve(
     lineup: Lineup = None,
     pointer: Pointer = None,
     agent: Agent = None,
+    model: Model = None,
     by: By = "operator",
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Clear a text of a locked lineup, or an agent's name, by hand: shown at once where its agent is claimed."""
-    _judge("cleared", version, note, lineup, pointer, agent, by, state, json)
+    """Clear a text of a locked lineup, a name or a label by hand: shown at once (of claimed agents, but a label)."""
+    _judge("cleared", version, note, _about(lineup, pointer, agent, model), by, state, json)
 
 
 @group.command(
@@ -118,12 +121,13 @@ def flag(
     lineup: Lineup = None,
     pointer: Pointer = None,
     agent: Agent = None,
+    model: Model = None,
     by: By = "operator",
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Withhold a text of a locked lineup, or an agent's name, by hand: what is public of it is withdrawn."""
-    _judge("flagged", version, note, lineup, pointer, agent, by, state, json)
+    """Withhold a text of a locked lineup, a name or a label by hand: what is public of it is withdrawn."""
+    _judge("flagged", version, note, _about(lineup, pointer, agent, model), by, state, json)
 
 
 @group.command(
@@ -421,12 +425,13 @@ def note(
     lineup: Lineup = None,
     pointer: Pointer = None,
     agent: Agent = None,
+    model: Model = None,
     by: By = "operator",
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Note something of a text of a locked lineup, or of an agent's name, and judge nothing."""
-    about = _about(lineup, pointer, agent)
+    """Note something of a text of a locked lineup, of an agent's name or a model's label, and judge nothing."""
+    about = _about(lineup, pointer, agent, model)
     answer = operate(state, lambda client: client.note_on_text(**about, note=note, by=by))
     emit(answer, json, lambda console: _show_history(console, answer))
 
@@ -446,22 +451,26 @@ def take_back(
 @group.command(
     "history",
     epilog=examples(
-        "mafl moderation history --lineup 0199…", "mafl moderation history --lineup 0199… --pointer /thesis --json"
+        "mafl moderation history --lineup 0199…",
+        "mafl moderation history --lineup 0199… --pointer /thesis --json",
+        "mafl moderation history --model demo/aurora-1",
     ),
 )
 def history(
     lineup: Annotated[str | None, typer.Option("--lineup", help="The lineup's id; all of it, or --pointer.")] = None,
     pointer: Pointer = None,
     agent: Agent = None,
+    model: Model = None,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """What people judged and noted of the texts of a locked lineup, or of an agent's name, oldest first."""
-    if (lineup is None) == (agent is None) or (lineup is None and pointer is not None):
+    """What people judged and noted of a locked lineup's texts, an agent's name or a model's label, oldest first."""
+    if [lineup, agent, model].count(None) != 2 or (lineup is None and pointer is not None):
         raise CommandError(
-            "invalid-request", "Say whose history", "give --lineup, with --pointer or without, or --agent"
+            "invalid-request", "Say whose history", "give --lineup, with --pointer or without, or --agent, or --model"
         )
-    answer = operate(state, lambda client: client.moderation_history(lineup_id=lineup, agent_id=agent))
+    about = {"lineup_id": lineup, "agent_id": agent, "model": model}
+    answer = operate(state, lambda client: client.moderation_history(**about))
     if pointer is not None:
         answer = {
             part: [one for one in rows if one["pointer"] == pointer] if isinstance(rows, list) else rows
@@ -485,14 +494,12 @@ def _judge(
     verdict: str,
     version: int,
     note: str,
-    lineup: str | None,
-    pointer: str | None,
-    agent: str | None,
+    about: dict[str, str | None],
     by: str,
     state: State,
     json: bool,
 ) -> None:
-    judgement = {**_about(lineup, pointer, agent), "version": version, "state": verdict, "note": note, "by": by}
+    judgement = {**about, "version": version, "state": verdict, "note": note, "by": by}
     answer = operate(state, lambda client: client.judge(**judgement))
     emit(answer, json, lambda console: _show(console, answer["items"]))
 
@@ -513,10 +520,11 @@ def _show_backlog(console: Console, waiting: dict[str, Any]) -> None:
         )
 
 
-def _about(lineup: str | None, pointer: str | None, agent: str | None) -> dict[str, str | None]:
-    if (lineup is None) == (agent is None) or (lineup is None) != (pointer is None):
-        raise CommandError("invalid-request", "Say which text", "give --lineup with --pointer, or --agent")
-    return {"agent_id": agent} if lineup is None else {"lineup_id": lineup, "pointer": pointer}
+def _about(lineup: str | None, pointer: str | None, agent: str | None, model: str | None) -> dict[str, str | None]:
+    if [lineup, agent, model].count(None) != 2 or (lineup is None) != (pointer is None):
+        raise CommandError("invalid-request", "Say which text", "give --lineup with --pointer, or --agent, or --model")
+    given = {"lineup_id": lineup, "pointer": pointer, "agent_id": agent, "model": model}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing is withheld.") -> None:
@@ -525,7 +533,7 @@ def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing
     if not items:
         console.print(nothing)
     for item in items:
-        where = f"--agent {item['agent_id']}"
+        where = f"--agent {item['agent_id']}" if item["model"] is None else f"--model {shlex.quote(item['model'])}"
         if item["lineup_id"] is not None:
             where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}"
             where += f"  by agent {item['agent_id']}"
@@ -534,7 +542,7 @@ def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing
             why += f"(set aside: {item['set_aside']['cause']}, {item['set_aside']['detector'] or 'detector not known'})"
         asked = f"  [yellow]review requested {item['review_requested_at']}[/]" if item["review_requested_at"] else ""
         console.print(
-            f"[bold]{item['state']}[/] {escape(why)}  {escape(where)} --version {item['version']}{asked}",
+            f"[bold]{item['state']}[/] {escape(why)}  {escape(_plain(where))} --version {item['version']}{asked}",
             soft_wrap=True,
         )
         gone = item["redacted_at"] and f"redacted {item['redacted_at']}: its words are gone for good"
