@@ -95,13 +95,15 @@ class OperatorClient(PublicClient):
         }
         beside = [("schedule", schedule)] if schedule is not None else []
         beside += [("players", file) for file in players]
-        headers: dict[str, str] = {}
-        if beside:
-            # Encoded here and once: a retry sends the same bytes.
-            parts = [(name, (name, file)) for name, file in [("file", content), *beside]]
-            form = httpx.Request("POST", self.url, files=parts)
-            content, headers = form.read(), {"Content-Type": form.headers["Content-Type"]}
-        return await self.operate("POST", "/contests/import", content=content, params=params, headers=headers)
+        body, headers = self._upload([("file", content), *beside])
+        return await self.operate("POST", "/contests/import", content=body, params=params, headers=headers)
+
+    def _upload(self, files: Sequence[tuple[str, bytes]]) -> tuple[bytes, dict[str, str]]:
+        """Body and headers that send files: one as it is, several as a form, encoded once for all retries."""
+        if len(files) == 1:
+            return files[0][1], {}
+        form = httpx.Request("POST", self.url, files=[(name, (name, file)) for name, file in files])
+        return form.read(), {"Content-Type": form.headers["Content-Type"]}
 
     async def operator_contests(self) -> Any:
         """All contests with their totals."""
@@ -155,11 +157,15 @@ class OperatorClient(PublicClient):
         return await self.operate("PUT", "/clock", body={"now": now.isoformat()})
 
     async def import_statistics(
-        self, content: bytes, *, season: int | None = None, week: int | None = None, final: bool
+        self, *files: bytes, season: int | None = None, week: int | None = None, final: bool
     ) -> Any:
-        """Import statistics (CSV or gzip), all of the file or one week, as provisional or as final ones."""
+        """Import statistics (CSV, gzip or Parquet), all of the files or one week, as provisional or as final ones.
+
+        Several files are read together. Returns the report.
+        """
         params = {"season": season, "week": week, "final": final}
-        return await self.operate("POST", "/statistics", content=content, params=params)
+        body, headers = self._upload([("file", file) for file in files])
+        return await self.operate("POST", "/statistics", content=body, params=params, headers=headers)
 
     async def settle(self, contest: str, *, reason: str | None = None, force: bool = False) -> models.Settled:
         """Settle a contest. Raises ``MaflError`` (409 ``lineups-missing``, ``statistics-missing``).

@@ -56,13 +56,13 @@ async def read_body(request: Request, most: int, advice: str = "") -> bytes:
     return bytes(body)
 
 
-async def read_files(request: Request, most: int, name: str = "file") -> dict[str, list[bytes]]:
+async def read_files(request: Request, most: int, name: str = "file", advice: str = "") -> dict[str, list[bytes]]:
     """The files of a body, together at most ``most`` bytes, by the names of a form's parts.
 
     A body that is no form (``multipart/form-data``) is one file, called ``name``. Raises :class:`TooLarge`, and
     :class:`InvalidRequest` for a form that cannot be read.
     """
-    body = await read_body(request, most)
+    body = await read_body(request, most, advice)
     if not request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
         return {name: [body]}
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, StringConstraints
 
 from common import events as ev
-from common.problems import NotFound
-from common.requests import LARGEST_UPLOAD, read_body
+from common.problems import InvalidRequest, NotFound
+from common.requests import LARGEST_UPLOAD, read_files
 from common.service import Connection, RuntimeOf, operator_only
 from settlement import commands
 from settlement.store import Settled, Store
@@ -24,11 +24,36 @@ Season = Annotated[int | None, Query(ge=1920, le=2200, description="Only rows of
 WeekOf = Annotated[int | None, Query(ge=1, le=30, description="Only rows of this week")]
 
 
+class NearView(BaseModel):
+    """A player of the pool whose name is like an unknown one's; ``likeness`` to 100."""
+
+    player_id: str
+    name: str
+    team: str
+    likeness: int
+
+
+class UnknownView(BaseModel):
+    """A player of the file who could be in the pool and is not. Points in hundredths."""
+
+    player_id: str
+    name: str
+    position: str
+    team: str
+    points: int
+    nearest: list[NearView]
+
+
 class ContestReport(BaseModel):
-    """How a contest of an imported week stands. ``unknown_players`` of the file are not in its pool."""
+    """How a contest of an imported week stands.
+
+    ``unknown_players`` of the file play in its games, at its positions, and are not in its pool; ``unknown`` has the
+    first 50 of them.
+    """
 
     contest: str
     unknown_players: int
+    unknown: list[UnknownView]
     players_without_statistics: int
     scores_updated: bool
 
@@ -44,11 +69,13 @@ class WeekReport(BaseModel):
 
 
 class ImportReport(BaseModel):
-    """What an import did; ``blank`` rows had no known statistic."""
+    """What an import did; ``blank`` rows had no known statistic. ``formats`` is what each file was taken for."""
 
     rows: int
     blank: int
     ignored_columns: list[str]
+    formats: list[str]
+    notes: list[str]
     final: bool
     weeks: list[WeekReport]
 
@@ -113,10 +140,17 @@ class VersionView(SettlementView):
 async def import_statistics(
     request: Request, runtime: RuntimeOf, season: Season = None, week: WeekOf = None, final: bool = False
 ) -> ImportReport:
-    """Import statistics: the body is CSV, gzip or plain. All of it or, where a row is bad, nothing."""
-    body = await read_body(request, LARGEST_UPLOAD, "Send it packed, or a week at a time.")
+    """Import statistics: CSV, gzip or plain, or Parquet. All of it or, where a row is bad, nothing.
+
+    The body is one file, or a form (`multipart/form-data`) of several `file` parts that are read together: a defence
+    takes its team's week and its opponent's, and the scores of the games.
+    """
+    advice = "Send it packed, or a week at a time."
+    files = (await read_files(request, LARGEST_UPLOAD, advice=advice)).get("file", [])
+    if not files:
+        raise InvalidRequest("The form has no part called `file`; send the statistics as such.", violations=[])
     report = await commands.import_statistics(
-        runtime.database, runtime.clock, body, season=season, week=week, final=final
+        runtime.database, runtime.clock, *files, season=season, week=week, final=final
     )
     return ImportReport.model_validate(report)
 

@@ -21,7 +21,7 @@ The errors, beside their use::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -37,7 +37,9 @@ from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, shown
 from common.tables import Fault
 from settlement.domain import BadScoring
-from settlement.imports import Statistics, Week, read_statistics
+from settlement.imports import read_statistics
+from settlement.lines import Statistics, Week, line_of
+from settlement.matching import MOST_LISTED, unknown
 from settlement.optimal import InfeasibleError, TooFineError
 from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, silent_games, work_out
 from settlement.store import Imported, Settled, Store
@@ -130,18 +132,18 @@ class ImpossibleLineup(Problem):
 
 
 async def import_statistics(
-    database: Database, clock: Clock, data: bytes, *, season: int | None, week: int | None, final: bool
+    database: Database, clock: Clock, *files: bytes, season: int | None, week: int | None, final: bool
 ) -> dict[str, Any]:
-    """Read a statistics file and keep it, whole or not at all; tell how the locked contests stand.
+    """Read files of statistics and keep them, whole or not at all; tell how the locked contests stand.
 
     Lines replace those of the same player and week; players whom the file does not name keep theirs, so
-    that a file may hold the games played so far. Returns ``{rows, blank, ignored_columns, final, weeks:
-    [{season, week, lines, changed, contests: [{contest, unknown_players, players_without_statistics,
+    that a file may hold the games played so far. Returns ``{rows, blank, ignored_columns, formats, notes, final,
+    weeks: [{season, week, lines, changed, contests: [{contest, unknown_players, unknown, players_without_statistics,
     scores_updated}]}]}``.
     """
     try:
         # A season is thousands of rows of text: reading them would hold up every other request.
-        found = await anyio.to_thread.run_sync(_read, data, season, week)
+        found = await anyio.to_thread.run_sync(_read, files, season, week)
     except BadTable as error:
         raise _invalid(error.faults, error.count) from error
     weeks = sorted(found.lines)
@@ -150,7 +152,11 @@ async def import_statistics(
             f" of {name} {given}" for name, given in (("season", season), ("week", week)) if given is not None
         )
         raise _invalid(
-            [Fault(None, None, f"the file has {found.rows} rows{wanted} and no statistic on any of them")], 1
+            [
+                Fault(None, None, why)
+                for why in (f"there are {found.rows} rows{wanted} and no statistic on any of them", *found.notes)
+            ],
+            1 + len(found.notes),
         )
     async with database.transaction() as connection:
         store = Store(connection)
@@ -176,16 +182,19 @@ async def import_statistics(
         contests: dict[Week, list[dict[str, Any]]] = {one: [] for one in weeks}
         for contest, locked in await store.contests_of(weeks):
             of = Week(contest.season, contest.week)
-            pool = {player.player_id for player in contest.players}
             lines = await store.statistics(of)
             live = locked and not final
             if live:
                 await _tell_scores(store, contest, lines)
+            missing = await anyio.to_thread.run_sync(unknown, contest, found.people[of].values(), found.lines[of])
             contests[of].append(
                 {
                     "contest": contest.contest,
-                    "unknown_players": len(set(found.lines[of]) - pool),
-                    "players_without_statistics": len(pool - set(lines)),
+                    "unknown_players": len(missing),
+                    "unknown": [asdict(one) for one in missing[:MOST_LISTED]],
+                    "players_without_statistics": sum(
+                        line_of(lines, player.player_id, player.team) is None for player in contest.players
+                    ),
                     "scores_updated": live,
                 }
             )
@@ -193,6 +202,8 @@ async def import_statistics(
         "rows": found.rows,
         "blank": found.blank,
         "ignored_columns": list(found.ignored_columns),
+        "formats": list(found.formats),
+        "notes": list(found.notes[:MOST_LISTED]),
         "final": final,
         "weeks": [
             {
@@ -207,8 +218,8 @@ async def import_statistics(
     }
 
 
-def _read(data: bytes, season: int | None, week: int | None) -> Statistics:
-    return read_statistics(data, season=season, week=week)
+def _read(files: Sequence[bytes], season: int | None, week: int | None) -> Statistics:
+    return read_statistics(*files, season=season, week=week)
 
 
 def _invalid(faults: Sequence[Fault], count: int) -> StatisticsInvalid:

@@ -1,60 +1,85 @@
-"""Statistics as they come in a file: the data's own columns, a whole season or a part of it. No database."""
+"""Statistics as they come in files, a whole season or a part of it. No database.
+
+A file is known by its columns: the data's own, or those of nflverse (``settlement.nflverse``). Several files of one
+import are read together: a defence takes its team's week, its opponent's and the score.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import partial
 
+from common.tables import Fault
+from settlement import nflverse
 from settlement.domain import STATISTICS, BadCell, statistic
-from settlement.tables import read_table
+from settlement.lines import Line, Lines, Person, Statistics, Week
+from settlement.tables import BadTable, Table, read_table
 
-Line = dict[str, int]
-"""The known statistics of one player in one week, by name."""
+__all__ = ["LONGEST_ID", "OWN", "Line", "Statistics", "Week", "read_statistics"]
 
+OWN = "own columns"
 _NUMBER = re.compile(r"0*([0-9]{1,4})", re.ASCII)
 LONGEST_ID = 64
 """Characters of a player's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Week:
-    """A week of a season; weeks sort as they are played."""
+def read_statistics(*files: bytes, season: int | None = None, week: int | None = None) -> Statistics:
+    """Read files of one import, each CSV, gzip or plain, or Parquet, of any of the kinds that are known.
 
-    season: int
-    week: int
-
-    def __lt__(self, other: Week) -> bool:
-        return (self.season, self.week) < (other.season, other.week)
-
-    def __str__(self) -> str:
-        return f"{self.season}-W{self.week:02d}"
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What a file holds.
-
-    ``rows`` counts the rows of the wanted weeks, ``blank`` those of them on which no statistic is known:
-    they tell nothing of a player and leave no line. ``ignored_columns`` are those that are no statistic.
+    ``season`` and ``week`` keep only those rows; for the data's own columns they stand in for a column that is not
+    there. Raises ``BadTable`` with every fault's line and column of the first file that has any; nothing of a bad
+    file is used, nor of those beside it.
     """
+    lines, teams = Lines(), nflverse.Found()
+    rows = blank = 0
+    ignored: list[str] = []
+    formats: list[str] = []
 
-    lines: dict[Week, dict[str, Line]] = field(default_factory=dict)
-    rows: int = 0
-    blank: int = 0
-    ignored_columns: tuple[str, ...] = ()
+    def wanted(of_season: int | None, of_week: int | None) -> Week | None:
+        if of_season is None or of_week is None or season not in (None, of_season) or week not in (None, of_week):
+            return None
+        return Week(of_season, of_week)
+
+    for place, data in enumerate(files, start=1):
+        try:
+            table = read_table(data)
+            kind = nflverse.kind_of(table.columns) or OWN
+            formats.append(kind)
+            if kind == nflverse.GAMES:
+                nflverse.read_games(table, wanted, teams)
+                continue
+            if kind == nflverse.TEAMS:
+                rows += nflverse.read_teams(table, wanted, teams)
+                continue
+            if kind == nflverse.PLAYERS:
+                read, nothing, unused = nflverse.read_players(table, wanted, lines, teams)
+            else:
+                read, nothing, unused = _read_own(table, season, week, lines)
+        except BadTable as error:
+            raise _of_file(error, place) if len(files) > 1 else error from None
+        rows, blank = rows + read, blank + nothing
+        ignored += unused
+    notes = nflverse.add_defences(teams, lines)
+    return Statistics(
+        lines=lines.lines(),
+        people=lines.people(),
+        rows=rows,
+        blank=blank,
+        ignored_columns=tuple(dict.fromkeys(ignored)),
+        formats=tuple(formats),
+        notes=tuple(notes),
+    )
 
 
-def read_statistics(data: bytes, *, season: int | None = None, week: int | None = None) -> Statistics:
-    """Read a CSV, gzip or plain, with ``season``, ``week``, ``player_id`` and columns of ``STATISTICS``.
+def _of_file(error: BadTable, place: int) -> BadTable:
+    return BadTable([Fault(one.line, one.column, f"{one.reason} (file {place})") for one in error.faults], error.count)
 
-    ``season`` and ``week`` keep only those rows, and stand in for a column that is not there. An id is
-    ``player_id`` or, where that is blank, ``source_player_id``, as in a contest's pool. Rows of one
-    player in one week are put together (a kicker who also ran); they must not contradict each other.
 
-    Raises ``BadTable`` with every fault's line and column; nothing of a bad file is used.
+def _read_own(table: Table, season: int | None, week: int | None, lines: Lines) -> tuple[int, int, tuple[str, ...]]:
+    """Read ``season``, ``week``, ``player_id`` and columns of ``STATISTICS``; rows, blank ones, unused columns.
+
+    An id is ``player_id`` or, where that is blank, ``source_player_id``, as in a contest's pool.
     """
-    table = read_table(data)
     faults = table.faults
     at = {column: place for place, column in enumerate(table.columns)}
     if "player_id" not in at:
@@ -67,9 +92,7 @@ def read_statistics(data: bytes, *, season: int | None = None, week: int | None 
         faults.add(1, None, f"no column is a statistic; the first ones known are {', '.join(STATISTICS[:6])}")
     faults.check()
 
-    named = {"season", "week", "player_id", *(column for column, _, _ in known)}
-    found = Statistics(ignored_columns=tuple(column for column in table.columns if column not in named))
-    first_line: dict[tuple[Week, str], int] = {}
+    rows = blank = 0
     for number, cells in table.rows:
         of_season = faults.read(number, "season", _season, cells[at["season"]]) if "season" in at else season
         of_week = faults.read(number, "week", _week, cells[at["week"]]) if "week" in at else week
@@ -77,15 +100,14 @@ def read_statistics(data: bytes, *, season: int | None = None, week: int | None 
             continue
         if season not in (None, of_season) or week not in (None, of_week):
             continue
-        of = Week(of_season, of_week)
-        found.rows += 1
+        rows += 1
         line = {}
         for column, place, parse in known:
             value = faults.read(number, column, parse, cells[place])
             if value is not None:
                 line[column] = value
         if not line:
-            found.blank += 1
+            blank += 1
             continue
         written = cells[at["player_id"]].strip()
         if not written and "source_player_id" in at:
@@ -93,14 +115,11 @@ def read_statistics(data: bytes, *, season: int | None = None, week: int | None 
         player_id = faults.read(number, "player_id", _player_id, written)
         if player_id is None:
             continue
-        of_player = found.lines.setdefault(of, {}).setdefault(player_id, {})
-        first = first_line.setdefault((of, player_id), number)
-        for column, value in line.items():
-            if of_player.setdefault(column, value) != value:
-                reason = f"{player_id} has {value} here and {of_player[column]} on line {first} for the same week"
-                faults.add(number, column, reason)
+        who = (cells[at[column]].strip() if column in at else "" for column in ("name", "position", "team"))
+        lines.add(Week(of_season, of_week), Person(player_id, *who), line, number, faults)
     faults.check()
-    return found
+    named = {"season", "week", "player_id", *(column for column, _, _ in known)}
+    return rows, blank, tuple(column for column in table.columns if column not in named)
 
 
 def _season(text: str) -> int:
@@ -112,7 +131,7 @@ def _week(text: str) -> int:
 
 
 def _number(text: str, kind: str, example: int) -> int:
-    match = _NUMBER.fullmatch(text.strip())
+    match = _NUMBER.fullmatch(text.strip().removesuffix(".0"))
     if match is None:
         raise BadCell(f"{text[:40]!r} is not a {kind}, such as {example}")
     return int(match[1])

@@ -15,6 +15,7 @@ from common import events as ev
 from common.settled import digest, lineup_form
 from settlement import domain
 from settlement.certify import Certificate, certify
+from settlement.lines import line_of
 from settlement.optimal import Lineup, Player, optimal
 
 
@@ -74,7 +75,7 @@ def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]
     return {
         player.player_id: 0
         if player.game_id in left
-        else domain.points(lines.get(player.player_id, {}), contest.scoring)
+        else domain.points(line_of(lines, player.player_id, player.team) or {}, contest.scoring)
         for player in sorted(contest.players, key=lambda player: player.player_id)
     }
 
@@ -85,7 +86,7 @@ def silent_games(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int
     Games that left the contest before its lock are none of them.
     """
     priced = {player.game_id for player in contest.players}
-    heard = {player.game_id for player in contest.players if player.player_id in lines}
+    heard = {player.game_id for player in contest.players if line_of(lines, player.player_id, player.team) is not None}
     return tuple(game for game in contest.games if game.status == "scheduled" and game.game_id in priced - heard)
 
 

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
-from settlement.imports import Line, Week
+from settlement.lines import Line, Week
 from settlement.results import Entry, Outcome, Pick, Result
 
 METADATA = MetaData()

@@ -6,14 +6,24 @@ Malformed (ValueError, of common.tables)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from common.tables import MOST_FAULTS, Fault, Malformed, Row, read_text, rows
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from common.tables import MOST_BYTES, MOST_FAULTS, Fault, Malformed, Row, read_text, rows
 from settlement.domain import BadCell
 
 T = TypeVar("T")
+
+_PARQUET = b"PAR1"
+MOST_CELLS = 20_000_000
+"""Cells that a Parquet file may have: a few bytes of it can stand for any number of equal ones. A season has three
+million."""
+_BATCH = 5_000
 
 
 class BadTable(Malformed):
@@ -55,7 +65,8 @@ class Faults:
 class Table:
     """A file with a header. ``rows`` are as wide as ``columns``; those that are not are among ``faults``.
 
-    Whoever has read the rows calls ``faults.check()``.
+    Whoever has read the rows calls ``faults.check()``. Cells are text, whatever the file is: nothing is blank, and
+    whole numbers may end in ``.0``. The header is line 1, of a Parquet file too.
     """
 
     columns: tuple[str, ...]
@@ -64,15 +75,15 @@ class Table:
 
 
 def read_table(content: bytes) -> Table:
-    """The table of a CSV file, gzip or plain. Blank rows are left out.
+    """The table of a CSV file, gzip or plain, or of a Parquet file. Blank rows are left out.
 
-    Raises ``BadTable`` for what is no CSV file, for an empty one and for a column that is there twice.
+    Raises ``BadTable`` for what is none of these, for an empty one and for a column that is there twice.
     """
     faults = Faults()
     lines: Iterator[Row] = iter(())
     header: Row = (1, [])
     try:
-        lines = rows(read_text(content))
+        lines = _parquet_rows(content) if content[:4] == _PARQUET else rows(read_text(content))
         header = next(lines, header)
     except Malformed as error:
         _take_over(error, faults)
@@ -102,3 +113,29 @@ def _as_wide_as(columns: Sequence[str], lines: Iterator[Row], faults: Faults) ->
 def _take_over(error: Malformed, faults: Faults) -> None:
     for fault in error.faults:
         faults.add(fault.line, fault.column, fault.reason)
+
+
+def _parquet_rows(content: bytes) -> Iterator[Row]:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        meta = file.metadata
+        unpacked = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
+        if unpacked > MOST_BYTES or meta.num_rows * meta.num_columns > MOST_CELLS:
+            raise Malformed(
+                [Fault(None, None, f"the Parquet file has more than {MOST_BYTES} bytes or {MOST_CELLS} cells")]
+            )
+        yield 1, list(file.schema_arrow.names)
+        line = 1
+        for batch in file.iter_batches(batch_size=_BATCH):
+            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                line += 1
+                yield line, [_text(cell) for cell in cells]
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise Malformed([Fault(None, None, f"starts like Parquet but cannot be read ({reason})")]) from error
+
+
+def _text(cell: Any) -> str:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return str(cell)

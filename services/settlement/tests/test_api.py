@@ -75,6 +75,60 @@ async def test_a_real_week_is_settled_to_the_points_that_the_data_gives(
         assert all(envelope.aggregateversion == 1 for envelope, _ in await settlement.envelopes(ev.LineupSettled))
 
 
+@pytest.mark.rule("S1", "S3")
+async def test_files_of_nflverse_are_read_together_and_strangers_are_told(start: Start, play_week: Play) -> None:
+    """Provisional scores of a game in play: two teams' weeks and the score make two defences."""
+    week = play_week(4, entries=2)
+    known, stranger = "00-0030496", "00-0099999"  # Le'Veon Bell; nobody.
+    players = "player_id,player_display_name,position,season,week,team,rushing_yards,rushing_tds\n" + "".join(
+        f"{player_id},{name},RB,2017,{number},PIT,{yards},0\n"
+        for player_id, name, number, yards in (
+            (known, "L Bell", 4, 144),
+            (stranger, "Leveon Bel", 4, 7),
+            (known, "", 5, 1),
+        )
+    )
+    names = (
+        *("passing_tds", "rushing_tds", "passing_2pt_conversions", "rushing_2pt_conversions", "fg_made", "pat_made"),
+        *("sacks_suffered", "fg_blocked", "pat_blocked", "special_teams_tds", "def_sacks", "def_interceptions"),
+        *("def_tds", "def_safeties", "fumble_recovery_opp", "fumble_recovery_tds"),
+    )
+    teams = (
+        "season,week,team,opponent_team,"
+        + ",".join(names)
+        + "\n"
+        + "".join(
+            f"2017,4,{team},{opponent}," + ",".join(str(counts.get(name, 0)) for name in names) + "\n"
+            for team, opponent, counts in (
+                ("PIT", "BAL", {"rushing_tds": 3, "fg_made": 2, "pat_made": 2, "def_interceptions": 2}),
+                ("BAL", "PIT", {"passing_tds": 1, "fg_made": 1, "sacks_suffered": 4}),
+            )
+        )
+    )
+    games = "game_id,season,week,away_team,home_team,away_score,home_score\n2017_04_PIT_BAL,2017,4,PIT,BAL,26,9\n"
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        form = [("file", (name, text.encode())) for name, text in (("p", players), ("t", teams), ("g", games))]
+        answer = await settlement.operator.post(LIVE, files=form)
+        assert answer.status_code == 200, answer.text
+        report = answer.json()
+        assert report["formats"] == ["nflverse players", "nflverse teams", "nflverse games"]
+        assert report["notes"] == []
+        (contest,) = report["weeks"][0]["contests"]
+        assert (contest["unknown_players"], contest["scores_updated"]) == (1, True)
+        (unknown,) = contest["unknown"]
+        assert (unknown["player_id"], unknown["points"], unknown["nearest"][0]["player_id"]) == (stranger, 70, known)
+        await settlement.settle()
+        (scores,) = await settlement.published(ev.ScoresUpdated)
+        worth = {player.player_id: player.points for player in scores.players}
+        assert {one: points for one, points in worth.items() if points} == {
+            known: 1440 + 300,
+            "DST-PIT": 4 * 100 + 2 * 200 + 400,
+        }
+        empty = await settlement.operator.post(LIVE, files=[("statistics", ("p", players.encode()))])
+        assert (empty.status_code, empty.json()["code"]) == (422, "invalid-request")
+
+
 @pytest.mark.rule("S5")
 async def test_settling_again_gives_the_same_version_and_tells_nothing_twice(
     start: Start, play_week: Play, statistics_file: File

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,25 +27,35 @@ def install(app: typer.Typer) -> None:
 
 
 @group.command(
-    "import", epilog=examples("mafl stats import data/weekly_stats_2017.csv.gz --season 2017 --week 4 --final")
+    "import",
+    epilog=examples(
+        "mafl stats import data/weekly_stats_2017.csv.gz --season 2017 --week 4 --final",
+        "mafl stats import stats_player_week_2026.parquet stats_team_week_2026.parquet games.csv --week 4",
+    ),
 )
 def import_(
-    file: Annotated[Path, typer.Argument(help="Statistics, CSV or gzip, in the data's column names.")],
-    season: Annotated[int | None, typer.Option(help="Only this season of the file.")] = None,
-    week: Annotated[int | None, typer.Option(help="Only this week of the file.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Statistics, CSV, gzip or Parquet: in the data's column names, or as nflverse has them."),
+    ],
+    season: Annotated[int | None, typer.Option(help="Only this season of the files.")] = None,
+    week: Annotated[int | None, typer.Option(help="Only this week of the files.")] = None,
     final: Annotated[
         bool, typer.Option("--final/--provisional", help="Whether all games are over, or scores may still change.")
     ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Import statistics: every week of the file, or one. A bad row imports nothing.
+    """Import statistics: every week of the files, or one. A bad row imports nothing.
 
-    Provisional ones show scores while games are played; final ones can be settled.
+    Provisional ones show scores while games are played; final ones can be settled. Files of one import are read
+    together: a defence takes the weeks of both teams and the score.
     """
-    content = read_file(file)
-    with err().status(f"importing {file.name}"):
-        answer = operate(state, lambda client: client.import_statistics(content, season=season, week=week, final=final))
+    contents = [read_file(file) for file in files]
+    with err().status(f"importing {', '.join(file.name for file in files)}"):
+        answer = operate(
+            state, lambda client: client.import_statistics(*contents, season=season, week=week, final=final)
+        )
     what = "final" if final else "provisional"
 
     def show(console: Console) -> None:
@@ -52,8 +63,23 @@ def import_(
             console.print(
                 f"{one['season']} week {one['week']}: {one['lines']} players, {one['changed']} changed, {what}"
             )
+            for contest in one["contests"]:
+                _show_unknown(console, contest)
+        for note in answer["notes"]:
+            console.print(f"  {note}", markup=False)
 
     emit(answer, json, show)
+
+
+def _show_unknown(console: Console, contest: Mapping[str, Any]) -> None:
+    if not contest["unknown_players"]:
+        return
+    console.print(f"  {contest['contest']}: {contest['unknown_players']} with statistics are not in its pool")
+    for one in contest["unknown"]:
+        near = ", ".join(f"{like['name']} ({like['player_id']}, {like['team']})" for like in one["nearest"])
+        who = " ".join(part for part in (one["player_id"], one["name"], one["position"], one["team"]) if part)
+        meant = f"; like him in the pool: {near}" if near else ""
+        console.print(f"    {who}, {one['points'] / 100:.2f} points{meant}", markup=False)
 
 
 def settle(
