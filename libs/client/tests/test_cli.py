@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from mafl.cli import moderation, run
-from mafl.cli.output import CommandError
+from mafl.cli.output import CommandError, emit
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data"
@@ -429,6 +430,8 @@ def test_whoever_does_not_say_yes_is_told_that_nothing_was_redacted(
     text = {
         "revision": 2,
         "final": True,
+        "slot": "WR1",
+        "player": "Kareem\u202e Hunt",
         "state": "cleared",
         "text": "Words of a thesis\u202e " + "and more " * 40,
         "redacted": False,
@@ -437,11 +440,92 @@ def test_whoever_does_not_say_yes_is_told_that_nothing_was_redacted(
     planned = {"dry_run": True, "texts": [text], "redactions": []}
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     with pytest.raises(CommandError) as refused:
-        moderation._confirm(planned, "/thesis", json=False)
+        moderation._confirm(planned, "/picks/0/rationale", json=False)
     assert "Nothing was redacted" in str(refused.value)
     said = capsys.readouterr().err
+    assert "/picks/0/rationale (WR1 Kareem\\u202e Hunt) of revision 2 (final); its words are in" in said, (
+        "whom they are about"
+    )
     assert "it begins: Words of a thesis\\u202e and more" in said, "which words they are, harmless for a terminal"
     assert "and more " * 12 not in said
     assert "Nothing was changed" not in said, "not before the question"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    moderation._confirm(planned, "/thesis", json=False)
+    moderation._confirm(planned, "/picks/0/rationale", json=False)
+
+
+@pytest.mark.rule("M6")
+def test_a_redaction_is_one_line_that_says_what_went_and_one_that_says_which_stores_are_rid_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {
+        "redaction_id": "r",
+        "contest": "2017-W01",
+        "lineup_id": "0199",
+        "pointer": "/thesis",
+        "revision": 2,
+        "redacted_at": "2017-09-12T09:00:00Z",
+        "reason": "court-order",
+        "ordered_by": "ada [red]",
+        "done": True,
+        "moderation_at": "M",
+        "contests_at": "C",
+        "boards_at": "B",
+        "boards_holds_nothing": False,
+        "streams_at": "S",
+        "messages": 4,
+        "looks": 2,
+    }
+    going = {**gone, "revision": 1, "done": False, "boards_at": None, "streams_at": None, "contests_at": None}
+    held = {**gone, "boards_holds_nothing": True, "boards_at": None, "looks": 1}
+    monkeypatch.setenv("COLUMNS", "40")
+    of = "2017-09-12T09:00:00Z court-order by ada [red]: 2017-W01 0199 /thesis revision"
+    for found, said in (
+        ([], ["Nothing was redacted."]),
+        ([gone], [f"done  {of} 2", "  moderation: M, contests: C, boards: B, streams: 4 messages, 2 of 2 looks"]),
+        (
+            [going, held],
+            [
+                f"GOING  {of} 1",
+                "  moderation: M, contests: not yet, boards: not yet, streams: not yet",
+                f"done  {of} 2",
+                "  moderation: M, contests: C, boards: holds nothing, streams: 4 messages, 1 of 2 looks",
+            ],
+        ),
+    ):
+        emit({}, False, partial(moderation._show_redactions, found=found))
+        assert capsys.readouterr().out.splitlines() == said
+    assert moderation._not_yet([gone, going, held]) == ["contests", "boards", "streams"]
+
+
+@pytest.mark.rule("M6")
+def test_the_queue_and_the_history_say_of_a_redacted_text_that_its_words_are_gone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    item = {
+        "contest": "2017-W01",
+        "lineup_id": "0199",
+        "agent_id": "0198",
+        "pointer": "/picks/0/rationale",
+        "slot": "WR1",
+        "player": "Kareem Hunt",
+        "model": None,
+        "state": "flagged",
+        "version": 2,
+        "text": "",
+        "judged_by": "ada",
+        "findings": [],
+        "review_requested_at": None,
+        "review_sentence": None,
+        "redacted_at": "2017-09-12T09:00:00Z",
+        "set_aside": None,
+    }
+    noted = {"pointer": item["pointer"], "note": "redacted", "noted_by": "ada", "noted_at": "2017-09-11T09:00:00Z"}
+    emit(
+        {}, False, lambda console: moderation._show_history(console, {"items": [item], "history": [], "notes": [noted]})
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "flagged ada  2017-W01  --lineup 0199 --pointer /picks/0/rationale (WR1 Kareem Hunt)  by agent 0198"
+        " --version 2",
+        "  redacted 2017-09-12T09:00:00Z: its words are gone for good",
+        "      2017-09-11T09:00:00Z  noted  by ada: redacted",
+    ]

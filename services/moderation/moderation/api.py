@@ -87,7 +87,7 @@ class ItemView(BaseModel):
     ``version`` counts the verdicts. ``findings`` and ``pipeline`` are the pipeline's, ``external_findings`` and
     ``external_version`` the external model's; where a person judged by hand, ``judged_by`` says who.
     ``review_requested_at`` stands where the owner asked to look again and nobody has, with what the owner has to say
-    for it.
+    for it. ``slot`` and ``player`` are those of the pick that a text is about, where moderation heard of them.
     """
 
     contest: str | None
@@ -96,6 +96,8 @@ class ItemView(BaseModel):
     revision: int | None
     pointer: str | None
     model: str | None
+    slot: str | None
+    player: str | None
     text: str
     text_hash: str
     state: State | None
@@ -266,10 +268,13 @@ class CopiesView(BaseModel):
 class RedactedTextView(BaseModel):
     """A text that an order is about; ``final`` is null before the lock, ``redacted`` true where it was gone before.
 
-    ``text`` is what a dry run shows of the final revision after the lock; null of every other.
+    ``text`` is what a dry run shows of the final revision after the lock, ``slot`` and ``player`` are those of the pick
+    that it is about; null of every other.
     """
 
     revision: int
+    slot: str | None
+    player: str | None
     final: bool | None
     state: State | None
     text: str | None

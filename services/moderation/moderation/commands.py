@@ -225,9 +225,10 @@ async def redact(store: Store, wanted: RedactionOrder, now: datetime, *, via: st
 
     Moderation is rid of them when the transaction commits; contests is told with it, and whoever else holds words by
     contests, after the lock alone (C8). Returns the texts that are meant, each with ``revision``, ``final`` (``None``
-    before the lock), ``state``, the ``text`` of the final revision after the lock, so that nobody redacts another one
-    than they mean, ``redacted`` (already), and how many ``copies`` moderation's own records hold.
-    ``via`` is as in :func:`judge_by_hand`. Raises ``NotFound``.
+    before the lock), ``state``, ``redacted`` (already), and how many ``copies`` moderation's own records hold; of the
+    final revision after the lock also with the ``slot`` and ``player`` that it is about and, in a dry run, its
+    ``text``, so that nobody redacts another one than they mean. ``via`` is as in :func:`judge_by_hand`. Raises
+    ``NotFound``.
     """
     texts = await store.hold_texts(wanted.lineup_id, wanted.pointer, wanted.revisions)
     missing = sorted(set(wanted.revisions) - {text["revision"] for text in texts})
@@ -244,6 +245,8 @@ async def redact(store: Store, wanted: RedactionOrder, now: datetime, *, via: st
             "final": text["final"],
             # Before the lock an operator learns nothing of an entry but that it is there (C8).
             "state": None if text["final"] is None else text["state"],
+            "slot": text["slot"],
+            "player": text["player"],
             # Of the final revision alone, as the queue shows it; once an order was carried out there are no words.
             "text": text["text"] if wanted.dry_run and text["final"] and text["redacted_at"] is None else None,
             "redacted": text["redacted_at"] is not None,

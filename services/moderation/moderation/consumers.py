@@ -19,8 +19,8 @@ async def submitted(connection: AsyncConnection, event: ev.LineupSubmitted, enve
 
 @HANDLERS.on(ev.ContestOpened)
 async def opened(connection: AsyncConnection, event: ev.ContestOpened, envelope: ev.Envelope) -> None:
-    names = sorted({player.player_name for player in event.players})
-    await Store(connection).opened(event.contest, names, event.locks_at, envelope.aggregateversion)
+    players = {player.player_id: player.player_name for player in event.players}
+    await Store(connection).opened(event.contest, players, event.locks_at, envelope.aggregateversion)
 
 
 @HANDLERS.on(ev.ContestRescheduled)
@@ -40,7 +40,8 @@ async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope:
 
 @HANDLERS.on(ev.LineupLocked)
 async def final(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
-    await Store(connection).final(event.lineup_id, event.contest, event.agent_id, event.revision)
+    picks = [{"slot": pick.slot, "player_id": pick.player_id} for pick in event.picks]
+    await Store(connection).final(event.lineup_id, event.contest, event.agent_id, event.revision, picks)
 
 
 @HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)

@@ -161,10 +161,16 @@ def waited(since: datetime, now: datetime) -> str:
 
 
 def called(item: Mapping[str, Any]) -> str:
-    """What an operator calls a text, from its JSON ``pointer``, or what has none: a name, or a ``model``'s label."""
+    """What an operator calls a text, from its JSON ``pointer``, or what has none: a name, or a ``model``'s label.
+
+    Of a pick with the ``slot`` and the ``player``'s name, where the item has them.
+    """
     pointer = item["pointer"]
     if pointer is None:
         return "name" if item["model"] is None else "model's label"
     parts = pointer.split("/")
     what = parts[-1].replace("_", " ")
-    return f"{what} of pick {int(parts[2]) + 1}" if len(parts) == 4 and parts[2].isdecimal() else what or pointer
+    if len(parts) != 4 or not parts[2].isdecimal():
+        return what or str(pointer)
+    about = " ".join(filter(None, (item.get("slot"), item.get("player"))))
+    return f"{what} of pick {int(parts[2]) + 1}{about and f', {about}'}"

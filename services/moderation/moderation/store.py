@@ -51,7 +51,7 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
@@ -69,12 +69,14 @@ CONTESTS = Table(
     METADATA,
     Column("contest", Text, primary_key=True),
     Column("names", JSONB(none_as_null=True)),
+    Column("players", JSONB(none_as_null=True)),
     Column("version", Integer, nullable=False),
     Column("locks_at", DateTime(timezone=True)),
     Column("locked_at", DateTime(timezone=True)),
     Column("cancelled_at", DateTime(timezone=True)),
 )
-"""``names`` are the pool's, known once ``contest.opened`` has arrived; ``version`` is that of ``locks_at``.
+"""``names`` are the pool's, known once ``contest.opened`` has arrived, ``players`` the same by the player's id;
+``version`` is that of ``locks_at``.
 
 The texts of a contest that was called off are kept and wait for nothing: nobody will ever see them.
 """
@@ -138,11 +140,16 @@ FINALS = Table(
     Column("said_version", Integer, nullable=False),
     Column("said_judged", Text, nullable=False),
     Column("said_released", Text, nullable=False),
+    Column("picks", JSONB(none_as_null=True)),
     Index("finals_stale", "contest", "lineup_id", postgresql_where=text("stale")),
     Index("finals_of_contests", "contest", "lineup_id"),
     Index("finals_of_agents", "agent_id"),
 )
-"""Final revisions and what has been told of them; ``stale`` where there may be something new to tell."""
+"""Final revisions and what has been told of them; ``stale`` where there may be something new to tell.
+
+``picks`` are ``[{slot, player_id}]`` in the order of the submitted body, as ``lineup.locked`` told them and never
+sooner: for operators, who see by them what a text is about.
+"""
 
 AGENTS = Table(
     "agents",
@@ -728,9 +735,10 @@ class Store:
         if rows:
             await self.connection.execute(insert(TEXTS).on_conflict_do_nothing(), list(rows))
 
-    async def opened(self, contest: str, names: Sequence[str], locks_at: datetime, version: int) -> None:
-        """A contest takes lineups; its pool's names are known from now on, those of an earlier pool with them."""
-        await self._contest(contest, version, names=list(names), locks_at=locks_at)
+    async def opened(self, contest: str, players: Mapping[str, str], locks_at: datetime, version: int) -> None:
+        """A contest takes lineups; its pool's names, by id, are known from now on, an earlier pool's with them."""
+        names = sorted(set(players.values()))
+        await self._contest(contest, version, names=names, players=dict(players), locks_at=locks_at)
 
     async def rescheduled(self, contest: str, locks_at: datetime, version: int) -> None:
         """A lock moved; what waits for it is judged by the new one."""
@@ -759,13 +767,16 @@ class Store:
             news["version"] = func.greatest(CONTESTS.c.version, version)
         if "names" in values:
             # Of every pool that it has had: words may speak of whoever was in one.
-            nobody = cast([], JSONB)
-            news["names"] = func.coalesce(CONTESTS.c.names, nobody).op("||")(statement.excluded.names)
+            for column, nobody in (("names", cast([], JSONB)), ("players", cast({}, JSONB))):
+                news[column] = func.coalesce(CONTESTS.c[column], nobody).op("||")(statement.excluded[column])
         await self.connection.execute(statement.on_conflict_do_update(index_elements=["contest"], set_=news))
 
-    async def final(self, lineup_id: UUID, contest: str, agent_id: UUID, revision: int) -> None:
-        """A lineup's final revision; it never changes."""
-        values = {"lineup_id": lineup_id, "contest": contest, "agent_id": agent_id, "revision": revision}
+    async def final(
+        self, lineup_id: UUID, contest: str, agent_id: UUID, revision: int, picks: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        """A lineup's final revision with its picks (``slot``, ``player_id``) in their order; it never changes."""
+        values: dict[str, Any] = {"lineup_id": lineup_id, "contest": contest, "agent_id": agent_id}
+        values |= {"revision": revision, "picks": list(picks)}
         unsaid = {"stale": True, "said_version": 0, "said_judged": "", "said_released": ""}
         await self.connection.execute(insert(FINALS).values(**values, **unsaid).on_conflict_do_nothing())
 
@@ -1309,11 +1320,14 @@ class Store:
     async def hold_texts(self, lineup_id: UUID, pointer: str, revisions: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The texts under a pointer of a lineup, of the revisions named or of all, held in the order of their places.
 
-        Each with whether it is of the ``final`` revision, ``None`` where that is not known.
+        Each with whether it is of the ``final`` revision, ``None`` where that is not known; and of that one the
+        ``slot`` and the ``player`` that it is about.
         """
+        of_final = and_(FINALS.c.lineup_id == TEXTS.c.lineup_id, FINALS.c.revision == TEXTS.c.revision)
         query = (
             select(
                 *_KEY,
+                *_about_whom(),
                 TEXTS.c.contest,
                 TEXTS.c.agent_id,
                 TEXTS.c.text,
@@ -1322,9 +1336,11 @@ class Store:
                 TEXTS.c.external_findings,
                 TEXTS.c.redacted_at,
             )
+            .outerjoin(FINALS, of_final)
+            .outerjoin(CONTESTS, CONTESTS.c.contest == TEXTS.c.contest)
             .where(TEXTS.c.lineup_id == lineup_id, TEXTS.c.pointer == pointer)
             .order_by(*_KEY)
-            .with_for_update()
+            .with_for_update(of=TEXTS)
         )
         if revisions:
             query = query.where(TEXTS.c.revision.in_(revisions))
@@ -2019,6 +2035,7 @@ def _texts() -> Select[Any]:
             TEXTS.c.revision,
             TEXTS.c.pointer,
             cast(null(), Text).label("model"),
+            *_about_whom(),
             TEXTS.c.text,
             TEXTS.c.text_hash,
             TEXTS.c.state,
@@ -2040,6 +2057,15 @@ def _texts() -> Select[Any]:
         .outerjoin(REVIEWS, asked)
         .where(CONTESTS.c.locked_at.is_not(None))
     )
+
+
+def _about_whom() -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """The ``slot`` and the name of the ``player`` of the pick that a final revision's text is about, where known."""
+    # Of a text that is about no pick the path leads nowhere, and gives null.
+    place = func.split_part(TEXTS.c.pointer, "/", 3)
+    slot, player_id = (FINALS.c.picks.op("#>>")(array([place, literal(name)])) for name in ("slot", "player_id"))
+    player = CONTESTS.c.players.op("->>")(player_id)
+    return cast(slot, Text).label("slot"), cast(player, Text).label("player")
 
 
 def _names() -> Select[Any]:
@@ -2074,6 +2100,8 @@ def _apart(
         cast(null(), Integer).label("revision"),
         cast(null(), Text).label("pointer"),
         model.label("model"),
+        cast(null(), Text).label("slot"),
+        cast(null(), Text).label("player"),
         words.label("text"),
         _hash_of(words).label("text_hash"),
         table.c.state,

@@ -242,6 +242,8 @@ async def test_an_operator_approves_flags_notes_and_takes_back_by_forms_alone(st
         assert "Its owner asks for a review" in ada.page
         assert "It is &lt;b&gt;my&lt;/b&gt; own page." in ada.page
         assert f"Agent {lineup.hex[:6]}" in ada.page
+        assert "rationale of pick 1, WR1 Kareem Hunt" in ada.page
+        assert f"<code>{FLAGGED}</code> (WR1 Kareem Hunt)" in ada.page
         assert len(ada.forms()) == 1
 
         assert (await ada.judge("note", note="Asked a colleague.")).status_code == 303

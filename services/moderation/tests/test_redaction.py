@@ -111,6 +111,39 @@ async def test_notes_hashes_and_spans_go_too_and_a_late_verdict_changes_nothing(
         assert (ordered.revision, ordered.pointer, ordered.reason) == (1, place.pointer, "decency")
 
 
+@pytest.mark.rule("M6", "C8")
+async def test_a_text_says_which_pick_it_is_about_after_the_lock_and_of_the_final_revision_alone(start: Start) -> None:
+    pick = "/picks/0/rationale"
+
+    def about(items: list[dict[str, Any]]) -> dict[Any, tuple[Any, Any]]:
+        return {item["pointer"]: (item["slot"], item["player"]) for item in items}
+
+    async with start("moderation") as service:
+        lineup = uuid4()
+        pool = opened(CONTEST, "Kareem Hunt", "Tyreek Hill")
+        for event in (pool, submitted(CONTEST, MIXED, lineup_id=lineup)):
+            await service.publish(event)
+        await service.publish(submitted(CONTEST, MIXED, lineup_id=lineup, revision=2), version=2)
+        await service.settle()
+
+        async def planned(pointer: str) -> list[tuple[Any, ...]]:
+            texts = (await order(service, lineup, pointer, dry_run=True))["texts"]
+            return [(text["revision"], text["slot"], text["player"]) for text in texts]
+
+        assert await planned(pick) == [(1, None, None), (2, None, None)], "before the lock nobody knows the picks"
+        await service.publish(locked(CONTEST), version=2)
+        await service.publish(final(CONTEST, lineup, 2))
+        # A pool that came later, as a redelivery may, takes no name away.
+        await service.publish(opened(CONTEST, "Kareem Hunt"), version=3)
+        await service.settle()
+        assert await planned(pick) == [(1, None, None), (2, "WR1", "Kareem Hunt")]
+        assert await planned("/thesis") == [(1, None, None), (2, None, None)]
+        path = "/operator/api/v1/moderation"
+        case = (await service.operator.get(f"{path}/lineups/{lineup}")).json()
+        of_pick = ("WR1", "Kareem Hunt")
+        assert about(case["items"]) == {"/thesis": (None, None), pick: of_pick, "/picks/0/main_factor": of_pick}
+
+
 @pytest.mark.rule("M6")
 async def test_an_order_that_is_wrong_says_what_is_and_changes_nothing(start: Start) -> None:
     async with start("moderation") as service:

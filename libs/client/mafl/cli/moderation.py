@@ -233,10 +233,11 @@ def _show_order(console: Console, answer: dict[str, Any], pointer: str) -> None:
     if answer["dry_run"]:
         for text in answer["texts"]:
             of = {None: "its contest is not locked", True: "final", False: "not final"}[text["final"]]
+            about = f"{pointer}{_pick_of(text)} of revision {text['revision']} ({of})"
             if text["redacted"]:
-                console.print(f"{pointer} of revision {text['revision']} ({of}): redacted already", markup=False)
+                console.print(f"{about}: redacted already", markup=False, soft_wrap=True)
                 continue
-            console.print(f"{pointer} of revision {text['revision']} ({of}); its words are in", markup=False)
+            console.print(f"{about}; its words are in", markup=False, soft_wrap=True)
             if text["text"] is not None:
                 console.print(f"  it begins: {_beginning(text['text'])}", markup=False, soft_wrap=True)
             copies = text["copies"]
@@ -535,7 +536,7 @@ def _show(console: Console, items: list[dict[str, Any]], nothing: str = "Nothing
     for item in items:
         where = f"--agent {item['agent_id']}" if item["model"] is None else f"--model {shlex.quote(item['model'])}"
         if item["lineup_id"] is not None:
-            where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}"
+            where = f"{item['contest']}  --lineup {item['lineup_id']} --pointer {item['pointer']}{_pick_of(item)}"
             where += f"  by agent {item['agent_id']}"
         why = item["judged_by"] or ", ".join(sorted({finding["detector"] for finding in item["findings"]}))
         if item.get("set_aside"):
@@ -565,6 +566,12 @@ def _show_history(console: Console, case: dict[str, Any]) -> None:
                 did = f"  {one['noted_at']}  noted"
             who = one.get("judged_by") or one.get("noted_by")
             console.print(f"    {did}  by {escape(_plain(str(who)))}: {escape(_plain(one['note']))}", soft_wrap=True)
+
+
+def _pick_of(item: dict[str, Any]) -> str:
+    """The slot and the player that a text is about, in brackets; nothing where they are not known."""
+    about = " ".join(filter(None, (item.get("slot"), item.get("player"))))
+    return about and f" ({_plain(about)})"
 
 
 def _plain(text: str) -> str:
