@@ -28,6 +28,9 @@ CREATE TRIGGER outbox_notify AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE F
 """
 
 
+_STORAGE = {"p": "PLAIN", "m": "MAIN", "e": "EXTERNAL", "x": "EXTENDED"}
+
+
 def create_bus_tables(op: Operations | Any) -> None:
     """Create outbox (with its NOTIFY trigger), inbox and replay clock. ``op`` is ``alembic.op``."""
     BUS.create_all(op.get_bind())
@@ -47,16 +50,17 @@ def keep_no_samples(op: Operations | Any, columns: Mapping[str, Collection[str]]
     speed matters: the planner then guesses. Takes each table for a moment and rewrites none.
     """
     described = text(
-        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass(:table)"
-        " AND attname = :name AND NOT attisdropped"
+        "SELECT format_type(atttypid, atttypmod), CAST(attstorage AS text) FROM pg_attribute"
+        " WHERE attrelid = to_regclass(:table) AND attname = :name AND NOT attisdropped"
     )
     for table, names in columns.items():
         for name in names:
-            kind = op.get_bind().execute(described, {"table": table, "name": name}).scalar_one()
+            kind, storage = op.get_bind().execute(described, {"table": table, "name": name}).one()
             # Samples are taken away with a column's type, even where the new one is the same; any other way to be rid
-            # of them takes a superuser, or PostgreSQL 18.
+            # of them takes a superuser, or PostgreSQL 18. How it is stored goes with the type too, and is said again.
             op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} SET STATISTICS 0"))
             op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {kind}"))
+            op.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} SET STORAGE {_STORAGE[storage]}"))
 
 
 def keep_samples(op: Operations | Any, columns: Mapping[str, Collection[str]]) -> None:

@@ -160,9 +160,16 @@ def create_app(service: Service, settings: Settings | None = None) -> FastAPI:
         async with _running(app, service, settings, durables, handlers):
             yield
 
-    # No address of its own for the document: FastAPI makes the route as it is constructed, whatever is set later.
     app = _Application(
-        title=f"MAFL {service.name}", version="1", lifespan=life, openapi_url=None, docs_url=None, redoc_url=None
+        title=f"MAFL {service.name}",
+        version="1",
+        lifespan=life,
+        # No address of its own for the document: FastAPI makes the route as it is constructed, whatever is set later.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        # Nobody here reads it, and asking the environment for it at each request cost more than a call's own route.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)
     for router in service.routers:
