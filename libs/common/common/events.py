@@ -542,6 +542,11 @@ class LineupSettled(Event):
     """A lineup's result under one settlement version.
 
     ``share`` is the floor of points x 10^6 / optimal points; ``regret`` is optimal minus points.
+
+    Its standing among all lineups that the pool allowed, counted exactly: ``rank`` is one more than the number of those
+    with strictly more points, ``tied`` how many have as many (itself among them), ``percentile`` the floor of 10^6 x
+    those with strictly fewer / all of them (``week.settled`` says how many those are). All three are absent where
+    the week has no ranks, and for a lineup that was taken by an earlier pool.
     """
 
     name: ClassVar[str] = "lineup.settled"
@@ -558,6 +563,9 @@ class LineupSettled(Event):
     share: int
     regret: int
     picks: tuple[SettledPick, ...]
+    rank: Annotated[str, Field(pattern="^[1-9][0-9]*$", description="decimal digits; may exceed 64 bits")] | None = None
+    tied: Annotated[str, Field(pattern="^[1-9][0-9]*$")] | None = None
+    percentile: Annotated[int, Field(ge=0, lt=1_000_000)] | None = None
 
     def aggregate(self) -> str:
         return f"lineup/{self.lineup_id}"
@@ -574,7 +582,11 @@ class OptimalLineup(Part):
 class WeekSettled(Event):
     """A settlement version of a contest is complete: boards switch to it once they hold ``lineups`` results.
 
-    ``digest`` is the SHA-256 over the canonical JSON of the results, ids and wall-clock times left out.
+    ``digest`` is the SHA-256 over the canonical JSON of the results, ids and wall-clock times left out. Ranks are not
+    in it: they follow from the pool and from the players' points, which are.
+
+    ``feasible_lineups`` is how many sets of players fill the roster within the cap; it is absent, and ``no_ranks``
+    says why, where lineups could not be counted by points.
     """
 
     name: ClassVar[str] = "week.settled"
@@ -591,6 +603,10 @@ class WeekSettled(Event):
     players: tuple[PlayerPoints, ...]
     lineups: int
     digest: str
+    feasible_lineups: (
+        Annotated[str, Field(pattern="^[1-9][0-9]*$", description="decimal digits; may exceed 64 bits")] | None
+    ) = None
+    no_ranks: str | None = None
 
     def aggregate(self) -> str:
         return f"week/{self.contest}"

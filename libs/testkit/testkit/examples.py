@@ -238,6 +238,9 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
                 ev.SettledPick(slot=slot.slot, player_id=player_id, price=price, points=points)
                 for slot, (player_id, _, _, price, points) in zip(_ROSTER, _PLAYERS, strict=True)
             ),
+            rank="1",
+            tied="1",
+            percentile=0,
         ),
         1,
         _SETTLED,
@@ -254,6 +257,7 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
             players=tuple(ev.PlayerPoints(player_id=row[0], points=row[4]) for row in _PLAYERS),
             lineups=1,
             digest="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            feasible_lineups="1",
         ),
         1,
         _SETTLED,

@@ -98,7 +98,7 @@ class SettleRequest(BaseModel):
 
 
 class SettlementView(BaseModel):
-    """A settlement version. Points in hundredths."""
+    """A settlement version. Points in hundredths; ``no_ranks`` says why lineups have no rank, if they have none."""
 
     contest: str
     settlement: int
@@ -108,6 +108,8 @@ class SettlementView(BaseModel):
     optimal: ev.OptimalLineup
     lineups: int
     digest: str
+    feasible_lineups: str | None
+    no_ranks: str | None
 
 
 class SettleAnswer(SettlementView):
@@ -117,7 +119,10 @@ class SettleAnswer(SettlementView):
 
 
 class ResultView(BaseModel):
-    """A lineup's result under one version. Points and regret in hundredths, share in millionths."""
+    """A lineup's result under one version. Points and regret in hundredths, share and percentile in millionths.
+
+    ``rank`` and ``tied``, in decimal digits, are among all lineups that the pool allowed.
+    """
 
     lineup_id: UUID
     agent_id: UUID
@@ -127,6 +132,9 @@ class ResultView(BaseModel):
     share: int
     regret: int
     picks: list[ev.SettledPick]
+    rank: str | None
+    tied: str | None
+    percentile: int | None
 
 
 class VersionView(SettlementView):
@@ -189,7 +197,7 @@ async def settlement(
     settled, players = found
     results = [
         ResultView(
-            **{name: row[name] for name in ("lineup_id", "agent_id", "model", "marks", "points", "share", "regret")},
+            **{name: row[name] for name in ResultView.model_fields if name != "picks"},
             picks=[
                 ev.SettledPick(slot=slot, player_id=player_id, price=price, points=points)
                 for slot, player_id, price, points in row["picks"]

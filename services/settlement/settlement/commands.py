@@ -360,7 +360,7 @@ async def _worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
         logger.error("a frozen lineup breaks the rules; nothing is settled", contest=contest, error=str(error))
         raise ImpossibleLineup(f"{contest}: {error}; nothing is settled.") from error
     certificate = outcome.certificate
-    if not certificate.agrees:
+    if not outcome.proven:
         metrics.certification_failures.inc()
         logger.error(
             "the two methods do not agree on the optimum; nothing is settled",
@@ -368,13 +368,15 @@ async def _worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
             programme=certificate.claimed,
             cp_sat=certificate.points,
             status=certificate.status,
+            counted=outcome.counted,
         )
         raise CertificationFailed(
-            f"{contest}: the programme's best is {certificate.claimed}, "
-            f"CP-SAT's is {certificate.points} ({certificate.status}); nothing is settled.",
+            f"{contest}: the programme's best is {certificate.claimed}, CP-SAT's is {certificate.points} "
+            f"({certificate.status}), the best of all that were counted is {outcome.counted}; nothing is settled.",
             programme=certificate.claimed,
             cp_sat=certificate.points,
             proof=certificate.status,
+            counted=outcome.counted,
         )
     return outcome
 
@@ -420,6 +422,8 @@ async def _written(
         optimal=optimal,
         lineups=len(outcome.results),
         digest=outcome.digest,
+        feasible_lineups=str(outcome.standing.lineups) if outcome.standing is not None else None,
+        no_ranks=outcome.no_ranks,
     )
     await store.keep_settlement(settled, outcome)
     events = _events(settled, outcome)
@@ -457,6 +461,9 @@ def _events(settled: Settled, outcome: Outcome) -> Iterator[ev.Event]:
                 ev.SettledPick(slot=pick.slot, player_id=pick.player_id, price=pick.price, points=points)
                 for pick, points in zip(result.entry.picks, result.picks, strict=True)
             ),
+            rank=result.rank,
+            tied=result.tied,
+            percentile=result.percentile,
         )
     yield ev.WeekSettled(
         contest=settled.contest,
@@ -469,6 +476,8 @@ def _events(settled: Settled, outcome: Outcome) -> Iterator[ev.Event]:
         players=_player_points(outcome.players),
         lineups=settled.lineups,
         digest=settled.digest,
+        feasible_lineups=settled.feasible_lineups,
+        no_ranks=settled.no_ranks,
     )
 
 

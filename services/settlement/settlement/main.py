@@ -14,6 +14,7 @@ from settlement import api
 from settlement.certify import certify
 from settlement.consumers import HANDLERS
 from settlement.optimal import Player, optimal
+from settlement.ranks import standing
 from settlement.tools import DEFAULT_CAP, DEFAULT_ROSTER
 
 
@@ -27,6 +28,7 @@ def _solve_something() -> None:
     pool = [
         Player(f"{slot.slot}{number}", slot.positions[:1], 1000, number) for slot in DEFAULT_ROSTER for number in (1, 2)
     ]
+    standing(pool, DEFAULT_ROSTER, DEFAULT_CAP)
     certify(pool, DEFAULT_ROSTER, DEFAULT_CAP, optimal(pool, DEFAULT_ROSTER, DEFAULT_CAP).points)
 
 

@@ -159,6 +159,49 @@ class _Problem:
 
 
 def _problem(players: Iterable[Player], roster: Sequence[Slot], cap: int, keep: int | None) -> _Problem | None:
+    capacity, classes = classes_of(players, roster)
+    order = tuple(sorted(classes, key=lambda fits: (-len(classes[fits]), fits)))
+    if keep is not None:
+        for fits in order:
+            classes[fits] = _prune(classes[fits], most=sum(capacity[kind] for kind in fits), keep=keep)
+    ordered = [player for fits in order for player in classes[fits]]
+    if not ordered:
+        return None
+
+    # Exactly len(roster) players are taken, so prices count from the cheapest one, in their common unit.
+    cheapest = min(player.price for player in ordered)
+    unit = math.gcd(*(player.price - cheapest for player in ordered)) or 1
+    budget = (cap - len(roster) * cheapest) // unit
+    if budget < 0:
+        return None
+    units = np.array([(player.price - cheapest) // unit for player in ordered], dtype=np.int64)
+    budget = min(budget, len(roster) * int(units.max()))
+
+    steps = steps_of(capacity, order)
+    if steps is None:
+        return None
+    width = max(len(within) for within, _ in steps)
+    take = np.full((len(ordered), width), -1, dtype=np.int64)
+    skip = np.full((len(ordered), width), -1, dtype=np.int64)
+    states = np.ones(len(ordered) + 1, dtype=np.int64)
+    at = 0
+    for fits, (within, leave) in zip(order, steps, strict=True):
+        size, end = len(within), at + len(classes[fits])
+        step, out = np.array(within, dtype=np.int64), np.array(leave, dtype=np.int64)
+        take[at : end - 1, :size], skip[at : end - 1, :size] = step, np.arange(size)
+        take[end - 1, :size], skip[end - 1, :size] = np.where(step >= 0, out[step], -1), out
+        states[at:end] = size
+        at = end
+    return _Problem(ordered, units, budget, take, skip, states)
+
+
+def classes_of(
+    players: Iterable[Player], roster: Sequence[Slot]
+) -> tuple[tuple[int, ...], dict[tuple[int, ...], list[Player]]]:
+    """How many slots there are of each kind, and the players by the kinds that they may fill.
+
+    Who may fill none is left out. Raises ``ValueError`` for repeated ids or a price below one.
+    """
     kinds: dict[frozenset[str], int] = {}
     for slot in roster:
         kinds[frozenset(slot.positions)] = kinds.get(frozenset(slot.positions), 0) + 1
@@ -177,40 +220,7 @@ def _problem(players: Iterable[Player], roster: Sequence[Slot], cap: int, keep: 
             eligible[player.positions] = fits
         if fits:
             classes.setdefault(fits, []).append(player)
-    capacity = tuple(kinds.values())
-    order = tuple(sorted(classes, key=lambda fits: (-len(classes[fits]), fits)))
-    if keep is not None:
-        for fits in order:
-            classes[fits] = _prune(classes[fits], most=sum(capacity[kind] for kind in fits), keep=keep)
-    ordered = [player for fits in order for player in classes[fits]]
-    if not ordered:
-        return None
-
-    # Exactly len(roster) players are taken, so prices count from the cheapest one, in their common unit.
-    cheapest = min(player.price for player in ordered)
-    unit = math.gcd(*(player.price - cheapest for player in ordered)) or 1
-    budget = (cap - len(roster) * cheapest) // unit
-    if budget < 0:
-        return None
-    units = np.array([(player.price - cheapest) // unit for player in ordered], dtype=np.int64)
-    budget = min(budget, len(roster) * int(units.max()))
-
-    steps = _automaton(capacity, order)
-    if steps is None:
-        return None
-    width = max(len(within) for within, _ in steps)
-    take = np.full((len(ordered), width), -1, dtype=np.int64)
-    skip = np.full((len(ordered), width), -1, dtype=np.int64)
-    states = np.ones(len(ordered) + 1, dtype=np.int64)
-    at = 0
-    for fits, (within, leave) in zip(order, steps, strict=True):
-        size, end = len(within), at + len(classes[fits])
-        step, out = np.array(within, dtype=np.int64), np.array(leave, dtype=np.int64)
-        take[at : end - 1, :size], skip[at : end - 1, :size] = step, np.arange(size)
-        take[end - 1, :size], skip[end - 1, :size] = np.where(step >= 0, out[step], -1), out
-        states[at:end] = size
-        at = end
-    return _Problem(ordered, units, budget, take, skip, states)
+    return tuple(kinds.values()), classes
 
 
 def _prune(members: list[Player], *, most: int, keep: int) -> list[Player]:
@@ -225,7 +235,7 @@ def _prune(members: list[Player], *, most: int, keep: int) -> list[Player]:
 
 
 @lru_cache(maxsize=256)
-def _automaton(
+def steps_of(
     capacity: tuple[int, ...], order: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] | None:
     """For each class its states as ``(after one more player, after the last player)``; -1 leads nowhere.
@@ -296,7 +306,7 @@ def _members(mask: NDArray[np.uint64]) -> list[int]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _compiled(function: F) -> F:
+def compiled(function: F) -> F:
     """Compile at the first call, keep the machine code beside this file, and let other threads run meanwhile."""
     return cast(F, njit(cache=True, nogil=True)(function))
 
@@ -305,7 +315,7 @@ def _compiled(function: F) -> F:
 # made the first start of all four times slower.
 
 
-@_compiled
+@compiled
 def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: int) -> Any:
     """``best[i, s, b]``: the most that players from ``i`` on can add in state ``s`` for at most ``b`` units."""
     players, width = take.shape
@@ -333,7 +343,7 @@ def _fill(take: Any, skip: Any, units: Any, values: Any, states: Any, budget: in
     return best
 
 
-@_compiled
+@compiled
 def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: int) -> Any:
     """Lineups as little-endian 64-bit limbs; rolling over players, since no path need be found again."""
     players, width = take.shape
@@ -362,7 +372,7 @@ def _count(take: Any, skip: Any, units: Any, states: Any, budget: int, limbs: in
     return after[0, budget].copy()
 
 
-@_compiled
+@compiled
 def _doubled(rows: Any) -> Any:
     """The same rows with as many free ones after them."""
     grown = np.empty((2 * rows.shape[0], rows.shape[1]), dtype=rows.dtype)
@@ -372,7 +382,7 @@ def _doubled(rows: Any) -> Any:
     return grown
 
 
-@_compiled
+@compiled
 def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:
     """Whether mask ``a[x]`` is the greater one: the lineup whose ids come first."""
     for limb in range(a.shape[1]):
@@ -381,7 +391,7 @@ def _greater(a: Any, x: Any, b: Any, y: Any) -> bool:
     return False
 
 
-@_compiled
+@compiled
 def _completion(
     cell: Any, best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, known: Any, masks: Any, used: Any
 ) -> Any:
@@ -426,7 +436,7 @@ def _completion(
     return masks, used
 
 
-@_compiled
+@compiled
 def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:
     """Whether part ``x``'s best lineup comes before part ``y``'s."""
     if parts[x, 3] != parts[y, 3]:
@@ -434,7 +444,7 @@ def _before(x: Any, y: Any, parts: Any, full: Any) -> bool:
     return _greater(full, x, full, y)
 
 
-@_compiled
+@compiled
 def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:
     """Put a part into a heap of ``size`` parts that has room for it."""
     at = size
@@ -444,7 +454,7 @@ def _push(part: Any, heap: Any, size: Any, parts: Any, full: Any) -> None:
     heap[at, 0] = part
 
 
-@_compiled
+@compiled
 def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:
     """Take the part whose best lineup comes first out of a heap of ``size`` parts."""
     first, last = heap[0, 0], heap[size - 1, 0]
@@ -461,7 +471,7 @@ def _pop(heap: Any, size: Any, parts: Any, full: Any) -> Any:
     return first
 
 
-@_compiled
+@compiled
 def _enumerate(best: Any, take: Any, skip: Any, units: Any, values: Any, ranks: Any, count: int) -> Any:
     """The masks of the ``count`` best lineups in order: a heap of disjoint parts, each with its exact best.
 

@@ -17,6 +17,7 @@ from settlement import domain
 from settlement.certify import Certificate, certify
 from settlement.lines import line_of
 from settlement.optimal import Lineup, Player, optimal
+from settlement.ranks import NoRankError, Place, Standing, standing
 
 
 class ImpossibleLineupError(domain.SettlementError):
@@ -45,24 +46,58 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an entry is worth; ``picks`` are the points of its picks, in their order."""
+    """What an entry is worth; ``picks`` are the points of its picks, in their order.
+
+    ``place`` is where it stands among all lineups of the pool, ``None`` where that is not known or it is none of them.
+    """
 
     entry: Entry
     points: int
     share: int
     regret: int
     picks: tuple[int, ...]
+    place: Place | None = None
+
+    @property
+    def rank(self) -> str | None:
+        """Decimal digits: ranks may exceed what programs take a number for."""
+        return str(self.place.rank) if self.place is not None else None
+
+    @property
+    def tied(self) -> str | None:
+        """How many lineups of the pool have as many points, itself among them; decimal digits."""
+        return str(self.place.level) if self.place is not None else None
+
+    @property
+    def percentile(self) -> int | None:
+        """The millionths of all lineups that have fewer points, rounded down."""
+        return self.place.percentile if self.place is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A week worked out. ``players`` has the whole pool, sorted by id."""
+    """A week worked out. ``players`` has the whole pool, sorted by id.
+
+    ``standing`` says how many lineups of the pool score how much; where it is ``None``, ``no_ranks`` says why.
+    """
 
     players: dict[str, int]
     optimal: Lineup
     certificate: Certificate
     results: tuple[Result, ...]
     digest: str
+    standing: Standing | None
+    no_ranks: str | None
+
+    @property
+    def counted(self) -> int | None:
+        """The most points of any lineup that was counted, where lineups were counted by points."""
+        return self.standing.points[-1] if self.standing is not None else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether every method that was asked found the same best points: the programme, CP-SAT, the count."""
+        return self.certificate.agrees and self.counted in (None, self.optimal.points)
 
 
 def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -119,7 +154,7 @@ def _is_of_the_pool(contest: ev.ContestOpened, entry: Entry, prices: Mapping[str
 
 
 def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping[str, Mapping[str, int]]) -> Outcome:
-    """Score, solve and certify a week. Takes about a tenth of a second; keep it off the event loop.
+    """Score, solve, certify and rank a week. Takes about half a second; keep it off the event loop.
 
     The optimum is that of the last pool. A lineup that was taken by an earlier one, at other prices, may score more:
     its share is the whole and its regret none. The caller decides what a certificate that does not agree means.
@@ -130,19 +165,32 @@ def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping
     prices = {one.player_id: one.price for one in contest.players}
     best = optimal(pool, contest.roster, contest.cap)
     certificate = certify(pool, contest.roster, contest.cap, best.points)
+    counted, no_ranks = _counted(pool, contest)
     results = []
     for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True):
         points = sum(picks)
         graded = points
+        of_the_pool = _is_of_the_pool(contest, entry, prices)
         if points > best.points and certificate.agrees:
-            if _is_of_the_pool(contest, entry, prices):
+            if of_the_pool:
                 more = f"lineup {entry.lineup_id} scores {points}, more than the best {best.points}"
                 raise ImpossibleLineupError(more)
             graded = best.points
-        results.append(
-            Result(entry, points, domain.share(graded, best.points), domain.regret(graded, best.points), picks)
-        )
-    return Outcome(players, best, certificate, tuple(results), _digest(contest, players, best, results))
+        share, regret = domain.share(graded, best.points), domain.regret(graded, best.points)
+        place = counted.place(points) if counted is not None and of_the_pool else None
+        if place is not None and not place.level:
+            place = None
+        results.append(Result(entry, points, share, regret, picks, place))
+    made = _digest(contest, players, best, results)
+    return Outcome(players, best, certificate, tuple(results), made, counted, no_ranks)
+
+
+def _counted(pool: Sequence[Player], contest: ev.ContestOpened) -> tuple[Standing | None, str | None]:
+    """How many lineups there are of each score, or why that is not known."""
+    try:
+        return standing(pool, contest.roster, contest.cap), None
+    except NoRankError as error:
+        return None, str(error)
 
 
 def _digest(contest: ev.ContestOpened, players: Mapping[str, int], best: Lineup, results: Sequence[Result]) -> str:

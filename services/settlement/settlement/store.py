@@ -103,6 +103,8 @@ SETTLEMENTS = Table(
     Column("players", JSONB, nullable=False),
     Column("lineups", Integer, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("feasible_lineups", Text),
+    Column("no_ranks", Text),
 )
 
 RESULTS = Table(
@@ -118,6 +120,9 @@ RESULTS = Table(
     Column("share", BigInteger, nullable=False),
     Column("regret", Integer, nullable=False),
     Column("picks", JSONB, nullable=False),
+    Column("rank", Text),
+    Column("tied", Text),
+    Column("percentile", Integer),
     ForeignKeyConstraint(["contest", "settlement"], ["settlements.contest", "settlements.settlement"]),
 )
 
@@ -147,7 +152,10 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A settlement version, without its rows."""
+    """A settlement version, without its rows; ``no_ranks`` says why it has no ``feasible_lineups``.
+
+    A version made before there were ranks has neither.
+    """
 
     contest: str
     settlement: int
@@ -157,6 +165,8 @@ class Settled:
     optimal: ev.OptimalLineup
     lineups: int
     digest: str
+    feasible_lineups: str | None
+    no_ranks: str | None
 
 
 class Store:
@@ -403,6 +413,8 @@ class Store:
                 players=outcome.players,
                 lineups=settled.lineups,
                 digest=settled.digest,
+                feasible_lineups=settled.feasible_lineups,
+                no_ranks=settled.no_ranks,
             )
         )
         # In portions, so that other requests are answered between them.
@@ -433,6 +445,9 @@ def _result_row(settled: Settled, result: Result) -> dict[str, Any]:
             [pick.slot, pick.player_id, pick.price, points]
             for pick, points in zip(result.entry.picks, result.picks, strict=True)
         ],
+        "rank": result.rank,
+        "tied": result.tied,
+        "percentile": result.percentile,
     }
 
 
@@ -445,6 +460,8 @@ _SETTLED = select(
     SETTLEMENTS.c.optimal,
     SETTLEMENTS.c.lineups,
     SETTLEMENTS.c.digest,
+    SETTLEMENTS.c.feasible_lineups,
+    SETTLEMENTS.c.no_ranks,
 )
 
 
@@ -458,4 +475,6 @@ def _settled(row: RowMapping) -> Settled:
         ev.OptimalLineup.model_validate(row["optimal"]),
         row["lineups"],
         row["digest"],
+        row["feasible_lineups"],
+        row["no_ranks"],
     )

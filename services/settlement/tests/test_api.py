@@ -17,6 +17,7 @@ from common.requests import LARGEST_UPLOAD
 from common.settled import digest_of
 from settlement import commands
 from settlement.certify import Certificate, certify
+from settlement.optimal import best_lineups
 from settlement.store import LINEUPS, RESULTS, SETTLEMENTS, STATISTICS
 from testkit.fixtures import Start, Started
 
@@ -72,6 +73,21 @@ async def test_a_real_week_is_settled_to_the_points_that_the_data_gives(
             assert lineup.points == sum(worth[pick.player_id] for pick in lineup.picks)
             assert lineup.share == lineup.points * 10**6 // 27014
             assert lineup.regret == 27014 - lineup.points
+        # More points, more lineups below; and all that is told can be read again.
+        assert settled.feasible_lineups is not None
+        assert settled.no_ranks is None
+        lineups.sort(key=lambda lineup: -lineup.points)
+        places = [(int(lineup.rank or 0), int(lineup.tied or 0), lineup.percentile) for lineup in lineups]
+        assert places == sorted(places)
+        for rank, tied, percentile in places:
+            below = int(settled.feasible_lineups) - (rank - 1) - tied
+            assert min(rank, tied, below) > 0
+            assert percentile == 10**6 * below // int(settled.feasible_lineups)
+        assert body["feasible_lineups"] == settled.feasible_lineups
+        kept = (await settlement.operator.get("/operator/api/v1/settlements/2017-W04/1")).json()["results"]
+        assert {(one["lineup_id"], one["rank"], one["tied"], one["percentile"]) for one in kept} == {
+            (str(one.lineup_id), one.rank, one.tied, one.percentile) for one in lineups
+        }
         assert all(envelope.aggregateversion == 1 for envelope, _ in await settlement.envelopes(ev.LineupSettled))
 
 
@@ -355,8 +371,17 @@ async def test_a_week_whose_optimum_the_two_methods_do_not_agree_on_is_not_settl
         assert (answer.status_code, answer.json()["code"]) == (500, "certification-failed")
         assert answer.json()["proof"] == "FEASIBLE"
         assert await rows(settlement, SETTLEMENTS) == 0
+        with monkeypatch.context() as fault:
+            # A programme that lies: it calls the second best lineup the best.
+            fault.setattr("settlement.results.optimal", lambda *problem: best_lineups(*problem, 2)[1])
+            lie = await settlement.operator.post(SETTLE)
+        assert (lie.status_code, lie.json()["code"], lie.json()["proof"]) == (500, "certification-failed", "OPTIMAL")
+        assert lie.json()["programme"] < lie.json()["cp_sat"] == lie.json()["counted"] == 27014
+        assert await rows(settlement, SETTLEMENTS) == 0
+        await settlement.settle()
+        assert await settlement.published(ev.WeekSettled) == []
         metrics = (await settlement.client.get("/metrics")).text
-        assert "mafl_certification_failures_total 1.0" in metrics
+        assert "mafl_certification_failures_total 2.0" in metrics
         assert (await settlement.operator.post(SETTLE)).json()["settlement"] == 1
 
 

@@ -12,6 +12,7 @@ import pytest
 from common import events as ev
 from common.canonical import canonical_json, sha256_hex
 from common.points import hundredths
+from settlement.ranks import Standing
 from settlement.results import Entry, ImpossibleLineupError, Outcome, Pick, pool_points, silent_games, work_out
 
 
@@ -55,6 +56,41 @@ def test_each_lineup_has_the_sum_of_its_picks_its_share_and_its_regret(week: Any
         assert sum(result.picks) == result.points
         assert result.share == result.points * 10**6 // outcome.optimal.points
         assert result.regret == outcome.optimal.points - result.points >= 0
+
+
+@pytest.mark.rule("S2")
+def test_each_lineup_has_its_place_among_all_that_the_pool_allowed(week: Any, outcome: Outcome) -> None:
+    assert (outcome.proven, outcome.counted, outcome.no_ranks) == (True, outcome.optimal.points, None)
+    assert outcome.standing is not None
+    for result in outcome.results:
+        assert result.place == outcome.standing.place(result.points)
+        assert result.place is not None
+        assert (result.rank, result.tied) == (str(result.place.above + 1), str(result.place.level))
+        assert result.percentile == 10**6 * result.place.below // outcome.standing.lineups
+        assert (result.place.above == 0) == (result.points == outcome.optimal.points)
+    by_points = sorted(outcome.results, key=lambda result: result.points)
+    assert by_points == sorted(by_points, key=lambda result: -int(result.rank or 0))
+
+
+@pytest.mark.rule("S2")
+def test_a_count_whose_best_is_not_the_optimum_proves_nothing(week: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("settlement.results.standing", lambda *problem: Standing((100, 200), (1, 2)))
+    outcome = work_out(cents(week.opened), [], lines_worth(week))
+    assert outcome.certificate.agrees
+    assert not outcome.proven
+
+
+@pytest.mark.rule("S2")
+def test_a_week_that_cannot_be_ranked_says_why_and_has_its_results_all_the_same(
+    week: Any, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("settlement.ranks.TABLE_CELLS", 100)
+    unranked = work_out(cents(week.opened), entries_of(week), lines_worth(week))
+    assert unranked.standing is None
+    assert unranked.no_ranks is not None
+    assert "too much memory" in unranked.no_ranks
+    assert {(one.rank, one.tied, one.percentile) for one in unranked.results} == {(None, None, None)}
+    assert (unranked.proven, unranked.digest) == (True, outcome.digest)
 
 
 @pytest.mark.rule("S3")
@@ -232,6 +268,8 @@ def test_a_lineup_of_an_earlier_pool_that_beats_the_last_ones_optimum_has_the_wh
     (result,) = later.results
     assert result.points == outcome.optimal.points > later.optimal.points
     assert (result.share, result.regret) == (10**6, 0)
+    # It is none of the lineups that the last pool allows, so it has no place among them.
+    assert (result.place, result.rank, result.percentile) == (None, None, None)
     with pytest.raises(ImpossibleLineupError, match="more than the best"):
         work_out(contest.model_copy(update={"pool": 2}), same_prices(perfect, dearer), lines_worth(week))
 
