@@ -215,8 +215,21 @@ class ResultPick(_Shape):
     points: int | None
 
 
+class Standing(_Shape):
+    """Where a lineup stands among all that the contest's pool allowed, counted exactly; numbers of lineups in digits.
+
+    ``rank`` is one more than how many score more, ``tied`` how many score the same (this one among them), ``of`` all of
+    them, ``percentile`` the millionths that score less, rounded down.
+    """
+
+    rank: str
+    tied: str
+    of: str
+    percentile: int
+
+
 class Result(_Shape):
-    """A lineup's score; share and regret come at settlement."""
+    """A lineup's score; share, regret and standing come at settlement. ``rank`` is among the contest's entries."""
 
     lineup: str
     agent: Agent
@@ -225,6 +238,7 @@ class Result(_Shape):
     points: int | None
     share: int | None
     regret: int | None
+    standing: Standing | None
     picks: list[ResultPick]
 
 
@@ -237,12 +251,17 @@ class OptimalLineup(_Shape):
 
 
 class Results(Contest):
-    """Scores of a contest; ``settlement`` is the version shown, ``players`` the whole pool."""
+    """Scores of a contest; ``settlement`` is the version shown, ``players`` the whole pool.
+
+    ``feasible_lineups`` is how many lineups the pool allowed, in digits; ``no_ranks`` why they could not be ranked.
+    """
 
     settlement: int | None
     reason: str | None
     entries: int | None
     optimal: OptimalLineup | None
+    feasible_lineups: str | None
+    no_ranks: str | None
     lineups: list[Result]
     players: list[ScoredPlayer]
 
@@ -279,6 +298,7 @@ class AgentEntry(_Shape):
     points: int | None
     share: int | None
     regret: int | None
+    standing: Standing | None
 
 
 class AgentHistory(_Replayed):

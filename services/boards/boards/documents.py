@@ -18,6 +18,7 @@ from boards.views import (
     Optimal,
     Player,
     Results,
+    Standing,
     Text,
 )
 from common.canonical import canonical_json, instant, sha256_hex
@@ -177,6 +178,8 @@ def results_document(found: Results) -> dict[str, Any]:
         "reason": found.reason,
         "entries": found.contest.entries,
         "optimal": _optimal(found.optimal) if found.optimal is not None else None,
+        "feasible_lineups": str(found.feasible_lineups) if found.feasible_lineups is not None else None,
+        "no_ranks": found.no_ranks,
         "lineups": [
             {
                 **_lineup(lineup),
@@ -184,6 +187,7 @@ def results_document(found: Results) -> dict[str, Any]:
                 "points": lineup.points,
                 "share": lineup.share,
                 "regret": lineup.regret,
+                "standing": _standing(lineup.standing),
                 "picks": [
                     {
                         "slot": pick.slot,
@@ -222,6 +226,7 @@ def agent_history_document(history: AgentHistory) -> dict[str, Any]:
                 "points": entry.points,
                 "share": entry.share,
                 "regret": entry.regret,
+                "standing": _standing(entry.standing),
             }
             for entry in history.entries
         ],
@@ -258,6 +263,18 @@ def _rows(by_season: Mapping[int, Mapping[Metric, Row]]) -> list[dict[str, Any]]
 
 def _lineup(lineup: Lineup) -> dict[str, Any]:
     return {"lineup": str(lineup.lineup_id), "agent": agent_document(lineup.agent), "model": lineup.model}
+
+
+def _standing(found: Standing | None) -> dict[str, Any] | None:
+    """Numbers of lineups as decimal digits: they are more than a JSON reader's numbers hold exactly."""
+    if found is None:
+        return None
+    return {
+        "rank": str(found.rank),
+        "tied": str(found.tied),
+        "of": str(found.of),
+        "percentile": found.percentile,
+    }
 
 
 def _player(player: Player) -> dict[str, Any]:

@@ -138,6 +138,25 @@ def share(millionths: int | None) -> str:
     return "–" if millionths is None else f"{millionths / 10_000:.1f}%"
 
 
+_HIGH = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_EXACT = 10**9
+"""Up to this a number of lineups is written out; above it, two digits and a power of ten say as much to a person."""
+
+
+def lineups(count: int) -> str:
+    """A number of lineups for people: ``1,234,567`` or ``3.2 × 10¹³``, rounded down."""
+    if count < _EXACT:
+        return f"{count:,}"
+    digits = str(count)
+    return f"{digits[0]}.{digits[1]} × 10{str(len(digits) - 1).translate(_HIGH)}"
+
+
+def better_than(percentile: int) -> str:
+    """Millionths as per cent, rounded down: one decimal, and four where the first would only be nines."""
+    tenths, rest = divmod(percentile, 1_000)
+    return f"{percentile // 10_000}.{percentile % 10_000:04}%" if tenths >= 999 and rest else f"{tenths / 10:.1f}%"
+
+
 def price(value: int) -> str:
     return f"{value:,}"
 
@@ -197,7 +216,10 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters.update(day=day, points=points, share=share, price=price, moment=moment, statistic=statistic)
+_TEMPLATES.filters.update(
+    day=day, points=points, share=share, price=price, lineups=lineups, moment=moment, statistic=statistic
+)
+_TEMPLATES.filters["better_than"] = better_than
 _TEMPLATES.globals.update(
     reading=reading,
     tick=tick,

@@ -196,6 +196,10 @@ RESULTS = Table(
     Column("share", BigInteger, nullable=False),
     Column("regret", BigInteger, nullable=False),
     Column("picks", JSONB, nullable=False),
+    # Among all lineups that the pool allowed; decimal digits, as the numbers may exceed 64 bits.
+    Column("rank", Text),
+    Column("tied", Text),
+    Column("percentile", Integer),
 )
 SETTLEMENTS = Table(
     "settlements",
@@ -210,6 +214,8 @@ SETTLEMENTS = Table(
     Column("optimal", JSONB),
     Column("players", JSONB),
     Column("digest", Text),
+    Column("feasible_lineups", Text),
+    Column("no_ranks", Text),
 )
 SHOWN = Table(
     "shown_settlements",
@@ -532,6 +538,9 @@ class Store:
             "share": event.share,
             "regret": event.regret,
             "picks": _dumped(event.picks),
+            "rank": event.rank,
+            "tied": event.tied,
+            "percentile": event.percentile,
         }
         return await self._progress(_PUT_RESULT, {f"of_{name}": value for name, value in values.items()})
 
@@ -545,6 +554,8 @@ class Store:
             "optimal": event.optimal.model_dump(mode="json"),
             "players": {player.player_id: player.points for player in event.players},
             "digest": event.digest,
+            "feasible_lineups": event.feasible_lineups,
+            "no_ranks": event.no_ranks,
         }
         statement = insert(SETTLEMENTS).values(contest=event.contest, settlement=event.settlement, arrived=0, **values)
         return await self._progress(
@@ -911,11 +922,19 @@ def _lineups() -> Query:
             RESULTS.c.share,
             RESULTS.c.regret,
             RESULTS.c.picks.label("settled_picks"),
+            RESULTS.c.rank,
+            RESULTS.c.tied,
+            RESULTS.c.percentile,
+            SETTLEMENTS.c.feasible_lineups,
         )
         .select_from(LINEUPS)
         .join(LOCKS, LOCKS.c.contest == LINEUPS.c.contest)
         .join(CONTESTS, CONTESTS.c.contest == LINEUPS.c.contest)
         .outerjoin(SHOWN, SHOWN.c.contest == LINEUPS.c.contest)
+        .outerjoin(
+            SETTLEMENTS,
+            and_(SETTLEMENTS.c.contest == SHOWN.c.contest, SETTLEMENTS.c.settlement == SHOWN.c.settlement),
+        )
         .outerjoin(
             RESULTS,
             and_(

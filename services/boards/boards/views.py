@@ -199,8 +199,22 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a lineup stands among all ``of`` that the pool allowed: its rank, how many have its score, and the
+    millionths of all that score less (``percentile``)."""
+
+    rank: int
+    tied: int
+    of: int
+    percentile: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lineup:
-    """A locked lineup. ``points`` (hundredths) may be provisional; share (millionths) and regret come at settlement."""
+    """A locked lineup. ``points`` (hundredths) may be provisional; share (millionths) and regret come at settlement.
+
+    ``rank`` is among the lineups that were handed in, ``standing`` among all that could have been.
+    """
 
     lineup_id: UUID
     agent: AgentCard
@@ -216,6 +230,7 @@ class Lineup:
     points: int | None
     share: int | None
     regret: int | None
+    standing: Standing | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +253,8 @@ class Results:
     lineups: tuple[Lineup, ...]
     players: tuple[Player, ...]
     optimal: Optimal | None
+    feasible_lineups: int | None
+    no_ranks: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +271,7 @@ class Entry:
     points: int | None
     share: int | None
     regret: int | None
+    standing: Standing | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +421,7 @@ async def agent(store: Store, name: str, boards: Boards) -> AgentHistory:
             points=row.points,
             share=row.share,
             regret=row.regret,
+            standing=_standing(row),
         )
         for row in await store.lineups_of(card.agent_id)
     )
@@ -573,6 +592,8 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
         lineups=_ranked(unranked),
         players=tuple(_by_price(players.values())),
         optimal=_optimal(row, settled, players) if settled is not None else None,
+        feasible_lineups=int(settled.feasible_lineups) if settled is not None and settled.feasible_lineups else None,
+        no_ranks=settled.no_ranks if settled is not None else None,
     )
 
 
@@ -696,7 +717,14 @@ def _lineup(
         points=row.points if row.points is not None else provisional.get(str(row.lineup_id)),
         share=row.share,
         regret=row.regret,
+        standing=_standing(row),
     )
+
+
+def _standing(row: Record) -> Standing | None:
+    if row.rank is None or row.feasible_lineups is None:
+        return None
+    return Standing(int(row.rank), int(row.tied), int(row.feasible_lineups), row.percentile)
 
 
 def _ranked(lineups: Sequence[Lineup]) -> tuple[Lineup, ...]:

@@ -26,6 +26,8 @@ SCORING = ev.Scoring(
 HOUSE = ev.Marks(house=True)
 COHORT = ev.Marks(house=True, cohort=True)
 REFERENCE = ev.Marks(house=True, reference=True)
+FEASIBLE = "31415926535897932"
+"""More lineups than a pool of the script allows: what boards are told is theirs to show, not to judge."""
 Told = tuple[ev.Event, int]
 
 
@@ -191,6 +193,9 @@ class Week:
                     points=total,
                     share=total * 10**6 // best,
                     regret=best - total,
+                    rank=str(1 + (best - total) * 10**11),
+                    tied=str(1 + total % 2),
+                    percentile=total * 10**6 // (best + 1),
                     picks=tuple(
                         ev.SettledPick(
                             slot=pick.slot,
@@ -213,6 +218,7 @@ class Week:
             certified=True,
             players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in points.items()),
             lineups=len(agents),
+            feasible_lineups=FEASIBLE,
             digest="",
         )
         return [*told, week.model_copy(update={"digest": digest_of(week, told)})]

@@ -203,7 +203,18 @@ async def test_nothing_of_the_entries_shows_before_the_lock_and_everyones_picks_
             assert lineup["points"] == week.points(agent)
             assert lineup["share"] == week.points(agent) * 10**6 // 25_001
             assert lineup["regret"] == 25_001 - week.points(agent)
+            assert lineup["standing"] == {
+                "rank": str(1 + lineup["regret"] * 10**11),
+                "tied": str(1 + lineup["points"] % 2),
+                "of": script.FEASIBLE,
+                "percentile": lineup["points"] * 10**6 // 25_002,
+            }
             assert [pick["slot"] for pick in lineup["picks"]] == ["QB", "RB1", "WR1", "FLEX", "DST"]
+        assert (results["feasible_lineups"], results["no_ranks"]) == (script.FEASIBLE, None)
+        history = await get(service, "/api/v1/agents/alice")
+        assert history["lineups"][0]["standing"] == next(
+            found["standing"] for found in results["lineups"] if found["agent"]["name"] == "alice"
+        )
         assert [lineup["rank"] for lineup in results["lineups"]] == [1, 2]
         optimal = await get(service, paths[2])
         assert (optimal["points"], optimal["price"]) == (25_001, 49_900)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from boards import pages
 from boards.domain import handle
 from boards.plot import Scale, scale_over, weekly
 from common import events as ev
@@ -331,6 +332,64 @@ async def test_a_season_with_nothing_settled_leads_to_the_last_one_that_is(
             assert f'href="{path}"' in page
             assert "alice" in (await service.client.get("/agents?season=2017")).text
             assert (await service.client.get(path)).status_code == 200
+
+
+@pytest.mark.rule("S2", "B8")
+async def test_a_settled_lineup_says_its_rank_among_all_possible_ones_in_words(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    agent, week = script.Agent("alice", "m"), script.Week(1)
+    async with start("boards") as service:
+        await tell(service, [*agent.told(), *week.told([agent])[:-2]])
+        assert "possible" not in checked(await service.client.get(f"/contests/{week.contest}"))
+        await tell(service, [(event, 1) for event in week.results([agent])])
+        page = checked(await service.client.get(f"/contests/{week.contest}"))
+        behind = 25_001 - week.points(agent)
+        assert f'Rank <span title="{behind * 10**11 + 1:,}">{pages.lineups(behind * 10**11 + 1)}</span> of the' in page
+        assert '<span title="31,415,926,535,897,932">3.1 × 10¹⁶</span> lineups that this week’s pool allowed' in page
+        assert f"better than {pages.better_than(week.points(agent) * 10**6 // 25_002)} of them" in page
+        assert ("level with 1 other;" in page) == (week.points(agent) % 2 == 1)
+
+        # A week without ranks says why.
+        other = script.Week(2)
+        *lineups, settled = other.results([agent])
+        bare = [one.model_copy(update=dict.fromkeys(("rank", "tied", "percentile"))) for one in lineups]
+        unranked = settled.model_copy(update={"feasible_lineups": None, "no_ranks": "prices have no common unit"})
+        await tell(service, other.told([agent])[:-2] + [(one, 1) for one in (*bare, unranked)])
+        page = checked(await service.client.get(f"/contests/{other.contest}"))
+        assert "no rank among all possible ones: prices have no common unit." in page
+        assert "better than" not in page
+
+
+@pytest.mark.rule("S2")
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1"),
+        (999_999_999, "999,999,999"),
+        (10**9, "1.0 × 10⁹"),
+        (32_999 * 10**9, "3.2 × 10¹³"),
+        (10**20, "1.0 × 10²⁰"),
+    ],
+)
+def test_numbers_of_lineups_read_as_people_read_them(count: int, text: str) -> None:
+    assert pages.lineups(count) == text
+
+
+@pytest.mark.rule("S2")
+@pytest.mark.parametrize(
+    ("percentile", "text"),
+    [
+        (0, "0.0%"),
+        (500_999, "50.0%"),
+        (992_345, "99.2%"),
+        (999_000, "99.9%"),
+        (999_871, "99.9871%"),
+        (999_999, "99.9999%"),
+    ],
+)
+def test_no_lineup_reads_as_better_than_more_than_it_is(percentile: int, text: str) -> None:
+    assert pages.better_than(percentile) == text
 
 
 def test_ticks_are_round_and_inside_the_scale() -> None:
