@@ -59,9 +59,10 @@ def demo(directory: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """The same three weeks twice, each from nothing."""
-    return demo(tmp_path_factory.mktemp("one")), demo(tmp_path_factory.mktemp("two"))
+def runs(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """The same three weeks twice, each from nothing; the pages of the second stay up."""
+    document = json.loads((kept / "demo.json").read_text(encoding="utf-8"))
+    return demo(tmp_path_factory.mktemp("one")), Run(document, "", (kept / "told").read_text())
 
 
 pytestmark = pytest.mark.timeout(600)
@@ -150,13 +151,15 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A demo whose pages stay up: the state directory that its commands look in."""
     state = tmp_path_factory.mktemp("kept")
     process = subprocess.Popen(
-        command("demo", "--weeks", "1", "--free-ports", "--state", str(state)),
+        command(
+            "demo", "--weeks", str(WEEKS), "--free-ports", "--json", str(state / "demo.json"), "--state", str(state)
+        ),
         stdout=subprocess.DEVNULL,
         stderr=(log := (state / "told").open("w")),
         env=environment(),
     )
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while "pages stay" not in (state / "told").read_text():
             assert process.poll() is None, (state / "told").read_text()
             assert time.monotonic() < deadline
@@ -217,10 +220,10 @@ def test_an_operator_sees_that_everything_is_ready(kept: Path) -> None:
 def test_an_operator_lists_contests_and_agents(kept: Path) -> None:
     _, contests = operate(kept, "contest", "list")
     states = {row["contest"]: (row["state"], row["settlement"]) for row in contests["contests"]}
-    assert states["2017-W01"] == ("locked", 1)
-    assert states["2017-W02"] == ("draft", None)
+    assert states["2017-W03"] == ("locked", 1)
+    assert states["2017-W04"] == ("draft", None)
     _, agents = operate(kept, "agent", "list")
-    assert {agent["name"] for agent in agents["agents"]} == {member.name for member in FIELD if member.joins == 1}
+    assert {agent["name"] for agent in agents["agents"]} == {member.name for member in PLAYING}
 
 
 def test_an_operator_moves_the_replay_clock_and_only_forwards(kept: Path) -> None:
@@ -259,9 +262,9 @@ def test_an_operator_claims_marks_and_releases_by_name(kept: Path) -> None:
 def test_what_the_server_refuses_is_printed_as_it_said(kept: Path) -> None:
     code, problem = operate(kept, "contest", "lock", "2017-W99")
     assert (code, problem["code"], problem["status"]) == (1, "contest-unknown", 404)
-    code, opened = operate(kept, "contest", "open", "2017-W02")
+    code, opened = operate(kept, "contest", "open", "2017-W04")
     assert (code, opened["state"]) == (0, "open")
-    code, problem = operate(kept, "contest", "lock", "2017-W02")
+    code, problem = operate(kept, "contest", "lock", "2017-W04")
     assert (code, problem["code"]) == (1, "not-yet")
 
 

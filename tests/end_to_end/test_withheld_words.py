@@ -44,7 +44,7 @@ from .whole_world import PRIVATE, World, a_stack, entry, kept, lineup_of
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.rule("M2")]
 
-SEASON, WEEKS = 2017, 17
+SEASON, WEEKS = 2017, 10
 CONTESTS = [f"{SEASON}-W{week:02}" for week in range(1, WEEKS + 1)]
 *PLAYED, CANCELLED, UNCHECKED, OPEN = CONTESTS
 """Most weeks are settled; then one is called off, one is locked while moderation is away, and the last stays open."""
@@ -265,7 +265,7 @@ class Season:
         """Words for every text field, some of them bad; each bears a marker of its own."""
         made = {}
         week = CONTESTS.index(contest)
-        # Three fields a week: in a season each field is flagged, beside others that are not.
+        # Three fields a week: in the weeks that are played each field is flagged, beside others that are not.
         bad = {POINTERS[(3 * week + more) % len(POINTERS)] for more in range(3)} if self.field[who].flags else set()
         for number, pointer in enumerate(POINTERS):
             what = "refused" if refused else pointer

@@ -256,7 +256,7 @@ class Intake:
             for envelope in packed:
                 await js.publish(envelope.type, envelope.model_dump_json().encode())
 
-    async def told(self, kind: type[ev.Event], at_least: int = 0, patience: float = 30.0) -> list[Any]:
+    async def told(self, kind: type[ev.Event], at_least: int = 0, patience: float = 60.0) -> list[Any]:
         """Every event of a kind on the bus, in order and each once, as soon as there are so many."""
         deadline = time.monotonic() + patience
         async with admin(self.bus) as client:

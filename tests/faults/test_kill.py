@@ -1,8 +1,8 @@
 """Kill any one process with -9 in the middle of a season: the boards come out the same, to the byte.
 
-Two stacks play the same weeks beside each other. On one nobody dies. On the other each week has a victim, which is
-killed in each step of that week; the next kill waits until every process is ready again, so that it is always one
-process that is missing, and the week tells which one it was where something differs.
+Two stacks play the same weeks beside each other. On one nobody dies. On the other each week has two victims, one after
+the other killed in each step of that week; the next kill waits until every process is ready again, so that it is always
+one process that is missing, and the week tells which two it was where something differs.
 """
 
 from __future__ import annotations
@@ -24,19 +24,28 @@ from house.season import Season, SeasonDone, WeekDone, read_files
 from mafl.client import PublicClient
 from testkit.contracts import ROOT
 
-VICTIMS = ("registry", "contests", "moderation", "settlement", "boards", "nats", "postgres", "caddy", "provisioner")
-MOMENTS = {"agents register": 4, "agents submit": 6, "locks": 2, "games": 4, "settles": 1}
-"""The steps of a week in which its victim dies, and how many calls of the step have been answered by then.
+WEEKS = (
+    ("registry", "nats"),
+    ("contests", "caddy"),
+    ("moderation", "postgres"),
+    ("settlement", "provisioner"),
+    ("boards",),
+)
+"""The victims of each week."""
+VICTIMS = tuple(victim for victims in WEEKS for victim in victims)
+MOMENTS = {"agents register": (4, 5), "agents submit": (6, 12), "locks": (2, 3), "games": (4, 6), "settles": (1, 2)}
+"""The steps of a week in which its victims die, and how many calls of the step have been answered by then.
 
-That is after the first registration, among the submissions, when the clock has moved to the lock, when provisional
-statistics are in, and when settlement has been asked for."""
+That is among the registrations and what operators do of them, among the submissions, when the clock has moved to the
+lock and when the lock has been asked for, after provisional statistics and before the last ones, when settlement has
+been asked for and when its answer is there."""
 
 pytestmark = pytest.mark.timeout(900)
 
 
 def members() -> tuple[Member, ...]:
     """The field with two newcomers in each week, so that each week has registrations, marks and claims."""
-    weeks = range(2, len(VICTIMS) + 1)
+    weeks = range(2, len(WEEKS) + 1)
     early = len(FIELD) - 2 * len(weeks)
     late = zip((week for week in weeks for _ in "AB"), FIELD[early:], strict=True)
     return (*FIELD[:early], *(replace(member, joins=week, skips=frozenset()) for week, member in late))
@@ -44,13 +53,14 @@ def members() -> tuple[Member, ...]:
 
 @dataclass
 class Killer:
-    """Kills the week's victim within the call that reaches a moment; the season's step cannot end before."""
+    """Kills a victim of the week within the call that reaches its moment; the season's step cannot end before."""
 
     stack: Stack
     killed: dict[str, list[tuple[str, Identity]]] = field(default_factory=dict)
     week: int = 1
     moment: str = ""
     answered: int = 0
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def on_step(self, step: str) -> None:
         """A step of the season begins."""
@@ -64,14 +74,23 @@ class Killer:
     async def after_call(self) -> None:
         """A call of the season was answered."""
         self.answered += 1
-        if self.moment and self.answered == MOMENTS[self.moment]:
-            moment, victim = self.moment, VICTIMS[self.week - 1]
-            identity = await self.all_ready(victim)
-            assert (self.moment, identity.is_alive()) == (moment, True)
-            assert self.stack.kill(victim) == identity.pid
-            # On a busy machine it takes its time to die, and must not be taken for its own successor.
-            await asyncio.to_thread(identity.end, signal.SIGKILL, 5.0)
-            self.killed.setdefault(victim, []).append((moment, identity))
+        if self.answered not in (counts := MOMENTS.get(self.moment, ())):
+            return
+        # The last week has one victim.
+        victims = dict(zip(counts, WEEKS[self.week - 1], strict=False))
+        if victim := victims.get(self.answered):
+            async with self._one_at_a_time:
+                await self.kill(victim)
+
+    async def kill(self, victim: str) -> None:
+        """Kill a process when all are ready, and see it dead."""
+        moment = self.moment
+        identity = await self.all_ready(victim)
+        assert (self.moment, identity.is_alive()) == (moment, True)
+        assert self.stack.kill(victim) == identity.pid
+        # On a busy machine it takes its time to die, and must not be taken for its own successor.
+        await asyncio.to_thread(identity.end, signal.SIGKILL, 5.0)
+        self.killed.setdefault(victim, []).append((moment, identity))
 
     async def all_ready(self, victim: str) -> Identity:
         """Wait until every process is ready; the victim as it is then."""
@@ -82,7 +101,7 @@ class Killer:
                 identity = Identity.of(state.processes[victim].pid)
                 assert identity is not None
                 return identity
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,7 @@ async def play(state: Path, watch: Callable[[Stack, Killer], None] = lambda stac
             stack.public_url,
             stack.operator_url,
             stack.operator_token,
-            read_files(ROOT / "data", 2017, len(VICTIMS)),
+            read_files(ROOT / "data", 2017, len(WEEKS)),
             members=members(),
             on_step=killer.on_step,
             on_week=killer.on_week,
@@ -117,7 +136,7 @@ async def play(state: Path, watch: Callable[[Stack, Killer], None] = lambda stac
         async with PublicClient(stack.public_url) as public:
             results = [
                 without_ids(await public.call("GET", f"/api/v1/contests/2017-W{week:02}/results"))
-                for week in range(1, len(VICTIMS) + 1)
+                for week in range(1, len(WEEKS) + 1)
             ]
             boards = {board: await public.board(board) for board in ("models", "agents")}
         return Played(done, boards, results, killer.killed, stack.restarts)
@@ -170,7 +189,7 @@ def test_killing_one_process_after_the_other_leaves_the_same_boards(both: tuple[
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_a_process_that_is_killed_in_the_middle_changes_nothing(both: tuple[Played, Played], victim: str) -> None:
     undisturbed, disturbed = both
-    week = VICTIMS.index(victim)
+    (week,) = [number for number, victims in enumerate(WEEKS) if victim in victims]
     assert [moment for moment, _ in disturbed.killed[victim]] == list(MOMENTS)
     assert len({identity.pid for _, identity in disturbed.killed[victim]}) == len(MOMENTS), "each time a new process"
     assert disturbed.restarts[victim] == len(MOMENTS), "and nobody else died of it"

@@ -48,9 +48,9 @@ def test_intake_is_measured_beside_its_peers_and_every_answer_is_a_201() -> None
         assert 0 < figures["p50"] <= figures["p99"]
         assert figures["answers_in_all"] > figures["answers"]
         assert figures["server_cpu"] >= 0
-    for name in ("ours", "ours_two", "textbook"):
-        assert of_round[name]["server_cpu"] > 0
-        assert of_round[name]["database_cpu"] > 0
+    # A process's time is counted in hundredths of a second: of one short measurement alone there may be none.
+    for counted in ("server_cpu", "database_cpu"):
+        assert sum(of_round[name][counted] for name in ("ours", "ours_two", "textbook")) > 0
     for peer in ("textbook", "bare"):
         ratio = of_round["ours"]["rate"] / of_round[peer]["rate"]
         assert found["ratios"][peer] == pytest.approx(ratio, rel=0.001)

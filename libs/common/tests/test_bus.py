@@ -173,7 +173,7 @@ async def test_events_wait_for_a_database_that_is_down(
             assert (await service.client.get("/readyz")).status_code == 503
             assert (await service.client.get("/healthz")).status_code == 200
             server.start()
-            await until(lambda: probe.seen.count("2017-W02") > 0, patience=15)
+            await until(lambda: probe.seen.count("2017-W02") > 0)
             await service.settle()
             assert await applied(service) == ["2017-W01", "2017-W02"]
             assert await service.dead_letters() == []
@@ -285,7 +285,7 @@ def scores(contest: str, sequence: int) -> ev.ScoresUpdated:
     return ev.ScoresUpdated(contest=contest, sequence=sequence, players=(), lineups=())
 
 
-async def until(condition: Callable[[], bool], patience: float = 8.0) -> None:
+async def until(condition: Callable[[], bool], patience: float = 60.0) -> None:
     async with asyncio.timeout(patience):
         while not condition():  # noqa: ASYNC110 - it looks at state that has no event
             await asyncio.sleep(0.02)

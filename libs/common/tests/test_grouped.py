@@ -63,7 +63,7 @@ async def test_nobody_waits_longer_than_the_patience_and_the_next_are_served() -
         await held.wait()
         return list(items)
 
-    grouped = Grouped(work, Bounds(largest=2, abreast=1, room=100, patience=0.1))
+    grouped = Grouped(work, Bounds(largest=2, abreast=1, room=100, patience=0.4))
     outcomes = await asyncio.gather(*(grouped(item) for item in range(5)), return_exceptions=True)
     assert all(isinstance(outcome, Unavailable) and outcome.headers["Retry-After"] for outcome in outcomes)
     held.set()
@@ -133,7 +133,7 @@ async def test_what_has_given_up_takes_no_room_though_nobody_comes_to_do_it() ->
             raise
         return list(items)
 
-    grouped = Grouped(work, Bounds(largest=1, abreast=1, room=3, patience=0.05))
+    grouped = Grouped(work, Bounds(largest=1, abreast=1, room=3, patience=0.3))
     for number in range(5):
         outcomes = await asyncio.gather(*(grouped(3 * number + one) for one in range(3)), return_exceptions=True)
         assert all(isinstance(outcome, Unavailable) for outcome in outcomes)

@@ -103,6 +103,14 @@ class Started:
         """Every event of a kind that is on the bus, in the order of its stream."""
         return [event for _, event in await self.envelopes(kind)]
 
+    async def told(self, kind: type[E], patience: float = 60.0) -> list[E]:
+        """As :meth:`published`, once there is one."""
+        deadline = time.monotonic() + patience
+        while not (found := await self.published(kind)):
+            assert time.monotonic() < deadline, f"no {kind.subject()} in {patience:.0f} s"
+            await asyncio.sleep(0.05)
+        return found
+
     async def envelopes(self, kind: type[E]) -> list[tuple[ev.Envelope, E]]:
         """As :meth:`published`, with the envelopes."""
         found = []
@@ -131,7 +139,7 @@ class Started:
                         messages.append(await js.get_msg(stream, sequence))
         return [(str(message.subject), (message.headers or {}).get("Mafl-Reason", "")) for message in messages]
 
-    async def settle(self, patience: float = 20.0) -> None:
+    async def settle(self, patience: float = 60.0) -> None:
         """Wait until everything on the bus is applied and everything in the outbox is on the bus."""
         watch: Watch = self.app.state.watch
         consumers: list[Consumer] = self.app.state.consumers
@@ -232,7 +240,7 @@ def start(databases: Databases, nats_server: Nats) -> Start:
     return started
 
 
-async def ready(client: httpx.AsyncClient, patience: float = 15.0) -> None:
+async def ready(client: httpx.AsyncClient, patience: float = 60.0) -> None:
     """Wait until a service says that it is ready."""
     deadline = time.monotonic() + patience
     while True:

@@ -26,7 +26,7 @@ async def served(app: FastAPI) -> AsyncIterator[str]:
     """A running application at an address of its own, for a client that is not of this loop."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="warning", access_log=False))
     serving = asyncio.create_task(server.serve())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not server.started:  # noqa: ASYNC110 (uvicorn tells nobody)
             await asyncio.sleep(0.01)
     try:
@@ -74,7 +74,8 @@ async def served_alone(
     )
     running = asyncio.create_task(server.serve())
     deadline = time.monotonic() + 60
-    while not server.started or await _has_to_read(app) or await waits(app):
+    # It serves before it has reached the bus, of which nothing can be asked until then.
+    while not server.started or app.state.watch.faults() or await _has_to_read(app) or await waits(app):
         assert time.monotonic() < deadline, f"{name} did not take in time what it was told"
         await asyncio.sleep(0.1)
     yield f"http://127.0.0.1:{port}", app

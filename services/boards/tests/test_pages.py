@@ -429,7 +429,7 @@ async def test_metrics_tell_for_how_long_a_settled_week_has_not_been_shown(start
         await _until(service, "mafl_boards_behind_seconds 0.0")
 
 
-async def _until(service, line, patience=10.0):
+async def _until(service, line, patience=60.0):
     deadline = time.monotonic() + patience
     while line not in (await service.client.get("/metrics")).text:
         assert time.monotonic() < deadline, f"{line} did not come"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 from collections import Counter
 from typing import Any
 
@@ -23,8 +24,8 @@ from testkit.serving import served
 from .helpers import NEXT_YEAR, Player, cheapest, join, next_year_is_open, next_years_players
 
 CHECKS = [not_a_server_error, content_type_conformance, response_headers_conformance, response_schema_conformance]
-EXAMPLES = 15
-"""Of each operation, of each kind of data; three times as many of those that judge a lineup."""
+EXAMPLES = int(os.environ.get("MAFL_FUZZ", "10"))
+"""Of each operation, of each kind of data; four times as many of those that judge a lineup."""
 
 
 @pytest.mark.rule("C5")
@@ -76,7 +77,7 @@ class Fuzzed:
         documented = operation.definition.raw["responses"]
 
         @settings(
-            max_examples=EXAMPLES * (3 if judged else 1),
+            max_examples=EXAMPLES * (4 if judged else 1),
             derandomize=True,
             database=None,
             deadline=None,

@@ -148,7 +148,7 @@ async def test_a_root_is_stamped_even_where_the_authority_fails_at_first_and_the
             address = f"/api/v1/contests/{W04}/commitment"
             assert (await service.client.get(f"{address}/stamp")).json()["code"] == "contest-not-locked"
             await service.move_clock(LOCK)
-            for _ in range(400):
+            for _ in range(1200):
                 stamped = await service.client.get(f"{address}/stamp")
                 if stamped.status_code == 200:
                     break

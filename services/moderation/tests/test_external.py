@@ -425,7 +425,7 @@ async def test_while_the_model_is_down_it_is_hardly_asked_and_asked_again_when_i
         async with start("moderation") as service:
             words = {f"/picks/{pick}/rationale": f"Smash spot {pick}." for pick in range(16)}
             await played(service, uuid4(), words)
-            await asked(server)
+            await asked(server, 4)
             await asyncio.sleep(2.5)
             # 3 to open it, at most 3 that were under way, then one each time it is tried: after 0.2-0.4, 0.4-0.8, …
             assert 4 <= len(server.requests) <= 12

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from testkit.serving import served
 from .moderation_helpers import MIXED, all_judged, final, locked, opened, submitted
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 25
+EXAMPLES = int(os.environ.get("MAFL_FUZZ", "10"))
 """Of each operation, of each kind of data."""
 
 

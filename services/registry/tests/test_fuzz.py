@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 from typing import Any
 
 import anyio.to_thread
@@ -22,7 +23,7 @@ from testkit.fixtures import OPERATOR_TOKEN, Start
 from testkit.serving import served
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 15
+EXAMPLES = int(os.environ.get("MAFL_FUZZ", "10"))
 """Of each operation, of each kind of data."""
 
 

@@ -214,9 +214,11 @@ async def test_rotations_at_once_and_uses_of_the_old_key_in_between_agree_in_the
 async def test_the_registry_tells_no_key_while_a_new_one_is_being_given_out(start: Start, nats_server: Nats) -> None:
     async with start("registry") as registry:
         key = await register(registry)
-        async with admin(nats_server) as client, contests_that(nats_server, None):
+        async with admin(nats_server) as client, contests_that(nats_server, None) as heard:
             giving = asyncio.create_task(rotate(registry, key))
-            await asyncio.sleep(0.3)
+            async with asyncio.timeout(30):
+                while not heard:  # noqa: ASYNC110 (nothing tells)
+                    await asyncio.sleep(0.01)
             question = json.dumps({"key_hash": domain.digest(key)}).encode()
             told = json.loads((await client.request(AGENT_BY_KEY, question, timeout=5)).data)
             # It came after the attempt had failed, and stands above what was offered.
