@@ -272,7 +272,7 @@ async def test_an_operator_goes_through_the_queue_with_the_keyboard_alone(desk: 
         await expect(ada.page.locator("article")).to_have_count(1)
         assert await ada.chosen() == "Fourth & Long"
         await ada.press("o")
-        await expect(ada.page.get_by_role("heading", level=1)).to_have_text("Rationale of pick 1")
+        await expect(ada.page.get_by_role("heading", level=1)).to_have_text("Rationale of pick 1, WR1 Kareem Hunt")
         await ada.press("b")
         await expect(ada.page.locator("article")).to_have_count(1)
         await ada.page.locator("#keys summary").click()
