@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 from uuid import UUID
@@ -47,12 +47,12 @@ def pointers(picks: int) -> tuple[str, ...]:
     return tuple(sorted([PICKS, "/thesis", *texts]))
 
 
-def json_string(text: str) -> str:
-    """A string as RFC 8785 writes it. A lone surrogate, which it cannot hold, fails when this is encoded."""
-    # The same escapes: the two-letter ones, else \u00xx in lower case below U+0020, and nothing above it.
-    return encode_basestring(text)
+# The same escapes: the two-letter ones, else \u00xx in lower case below U+0020, and nothing above it.
+json_string: Callable[[str], str] = encode_basestring
+"""A string as RFC 8785 writes it. A lone surrogate, which it cannot hold, fails when this is encoded."""
 
 
+@lru_cache(maxsize=1024)
 def json_number(number: float) -> str:
     """A number as RFC 8785 writes it."""
     digits = repr(number)
@@ -191,10 +191,9 @@ def receipt_of(
     ``body`` is the lineup in canonical JSON; ``salts`` those of its leaves in their order, one after the other.
     """
     before = f'{{"accepted_at":"{instant(accepted_at)}","agent":"{agent}","body":'
-    given = salts.hex()
     after = (
         f',"contest":{json_string(contest)},"model":{json_string(model)},"revision":{revision},"salts":'
-        + _salts_template(picks) % tuple([given[at : at + 64] for at in range(0, len(given), 64)])
+        + _salts_template(picks) % _in_digits(salts)
         + "}"
     )
     return sha256_hex(b"%b%b%b" % (before.encode(), body, after.encode()))
@@ -208,12 +207,16 @@ def _salts_template(picks: int) -> str:
 
 def salts_by_pointer(salts: bytes, picks: int) -> dict[str, str]:
     """The salts of a revision's leaves, in hexadecimal digits."""
-    names, digits = pointers(picks), salts.hex()
+    names = pointers(picks)
     if len(salts) != SALT_BYTES * len(names):
         raise ValueError(f"{len(salts)} bytes are not {len(names)} salts of {SALT_BYTES}")
-    return dict(
-        zip(names, [digits[at : at + 2 * SALT_BYTES] for at in range(0, len(digits), 2 * SALT_BYTES)], strict=True)
-    )
+    return dict(zip(names, _in_digits(salts), strict=True))
+
+
+def _in_digits(salts: bytes) -> tuple[str, ...]:
+    """Each of some salts in hexadecimal digits."""
+    digits = salts.hex()
+    return tuple([digits[at : at + 2 * SALT_BYTES] for at in range(0, len(digits), 2 * SALT_BYTES)])
 
 
 def receipt_statement(receipt: str) -> bytes:

@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache, lru_cache, partial
-from typing import Any, Literal, Protocol
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 import asyncpg
@@ -54,6 +54,24 @@ class Limit:
     seconds: int
     of: str
     silent: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # Of all that it has it would be made anew for each call that is counted.
+
+    @cached_property
+    def window(self) -> timedelta:
+        """As long as all its calls at once take to be free again."""
+        return timedelta(seconds=self.seconds)
+
+    @cached_property
+    def step(self) -> timedelta:
+        """What one call takes of the window."""
+        return self.window / self.calls
+
+    @cached_property
+    def policy(self) -> str:
+        """As the ``RateLimit-Policy`` field of draft-ietf-httpapi-ratelimit-headers shows it."""
+        return f'"{self.name}";q={self.calls};w={self.seconds}'
 
 
 USUAL: tuple[Limit, ...] = (
@@ -144,18 +162,13 @@ def drop_limit_table(op: _Migration) -> None:
     _METADATA.drop_all(op.get_bind())
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """What a call found of one limit: ``remaining`` calls are left now; ``seconds`` until one is (0 where one is)."""
 
     limit: Limit
     admitted: bool
     remaining: int
     seconds: int
-
-    def policy(self) -> str:
-        """As the ``RateLimit-Policy`` field of draft-ietf-httpapi-ratelimit-headers shows it."""
-        return f'"{self.limit.name}";q={self.limit.calls};w={self.limit.seconds}'
 
     def left(self) -> str:
         """As the ``RateLimit`` field shows it."""
@@ -234,8 +247,7 @@ async def _counted(connection: asyncpg.Connection, asked: Mapping[Limit, Mapping
             return {}
         given: list[Any] = []
         for limit, of in of_limits:
-            window = timedelta(seconds=limit.seconds)
-            given += list(of), list(of.values()), window / limit.calls, window
+            given += list(of), list(of.values()), limit.step, limit.window
         return {row[0]: row[1] for row in await connection.fetch(_count(len(of_limits)), *given)}
 
     # A subject that asks for more than the whole window holds is never let in as a whole.
@@ -245,11 +257,10 @@ async def _counted(connection: asyncpg.Connection, asked: Mapping[Limit, Mapping
     left: dict[str, _Left] = {}
     refused: list[str] = []
     for limit, of in asked.items():
-        step = timedelta(seconds=limit.seconds) / limit.calls
         for subject, many in of.items():
             admitted: list[timedelta] = []
             if subject in found:
-                admitted = [found[subject] - step * later for later in reversed(range(many))]
+                admitted = [found[subject] - limit.step * later for later in reversed(range(many))]
             elif many > 1:
                 while len(admitted) < many and (ahead := await counted({limit: {subject: 1}})):
                     admitted.append(ahead[subject])
@@ -267,11 +278,9 @@ def _subject(limit: Limit, who: str) -> str:
 
 
 def _found(limit: Limit, admitted: bool, ahead: timedelta) -> Count:
-    window = timedelta(seconds=limit.seconds)
-    step = window / limit.calls
     # A refusal reads the instant a moment later; what has become free since is the next call's.
-    left = max(0, (window - ahead) // step) if admitted else 0
-    wait = 0 if left else max(1, math.ceil((ahead + step - window).total_seconds()))
+    left = max(0, (limit.window - ahead) // limit.step) if admitted else 0
+    wait = 0 if left else max(1, math.ceil((ahead + limit.step - limit.window).total_seconds()))
     return Count(limit, admitted, left, wait)
 
 
@@ -317,7 +326,7 @@ def _show(scope: Scope, counts: Sequence[Count]) -> RateLimited | None:
     state["counts"] = [*state.get("counts", ()), *counts]
     told = [found.left() for found in state["counts"] if not (found.limit.silent and found.admitted)]
     state["ratelimit"] = [
-        (b"ratelimit-policy", ", ".join([found.policy() for found in state["counts"]]).encode()),
+        (b"ratelimit-policy", ", ".join([found.limit.policy for found in state["counts"]]).encode()),
         *([(b"ratelimit", ", ".join(told).encode())] if told else []),
     ]
     refused = [found for found in counts if not found.admitted]

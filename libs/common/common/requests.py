@@ -13,6 +13,7 @@ from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 from python_multipart.exceptions import MultipartParseError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
 
 from common.problems import InvalidRequest, Problem
 
@@ -44,7 +45,12 @@ async def read_body(request: Request, most: int, advice: str = "") -> bytes:
     """
     body = bytearray()
     length = 0
-    async for chunk in request.stream():
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
         length += len(chunk)
         if length <= most:
             body += chunk

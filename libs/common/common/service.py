@@ -190,11 +190,36 @@ class _Application(FastAPI):
         of_kind = dict(self.exception_handlers)
         on_error = of_kind.pop(Exception, None)
 
-        def alone(route: BaseRoute) -> ASGIApp:
-            """A route by itself, with the application's answers to what it raises."""
-            return ServerErrorMiddleware(ExceptionMiddleware(route.handle, handlers=of_kind), handler=on_error)
+        def answering(app: ASGIApp) -> ASGIApp:
+            return ServerErrorMiddleware(ExceptionMiddleware(app, handlers=of_kind), handler=on_error)
 
-        return _Observe(super().build_middleware_stack(), [(route, alone(route)) for route in self.hot])
+        return _Observe(super().build_middleware_stack(), [(route, _alone(route, answering)) for route in self.hot])
+
+
+def _alone(route: BaseRoute, answering: Callable[[ASGIApp], ASGIApp]) -> ASGIApp:
+    """A route by itself; only what it raises goes through the application's layers, for their answer to it."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await route.handle(scope, receive, noted)
+        except Exception as error:
+            if begun:
+                raise
+            failure = error
+
+            async def raising(*_: Any) -> None:
+                raise failure
+
+            await answering(raising)(scope, receive, send)
+
+    return app
 
 
 async def _follow_the_replay_clock(connection: AsyncConnection, event: ev.ClockMoved, envelope: Envelope) -> None:
@@ -373,6 +398,4 @@ class _Observe:
             runtime: Runtime | None = getattr(scope["app"].state, "runtime", None)
             if runtime is not None:
                 route = getattr(scope.get("route"), "path", "none")
-                runtime.metrics.http_seconds.labels(route, scope["method"], status).observe(
-                    time.perf_counter() - started
-                )
+                runtime.metrics.http_seconds_of(route, scope["method"], status).observe(time.perf_counter() - started)

@@ -10,7 +10,8 @@ from typing import Annotated
 import anyio
 import anyio.to_thread
 import pytest
-from fastapi import Depends
+from fastapi import Depends, Request
+from fastapi.responses import StreamingResponse
 from probe import APPLIED, CHILD, Probe
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select
@@ -79,6 +80,32 @@ async def test_every_error_is_a_problem_document(probe: Probe, run: Run) -> None
         assert (answer.status_code, answer.json()["code"]) == (405, "method-not-allowed")
         answer = await service.client.get("/no/such/page")
         assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
+async def test_what_a_hot_route_raises_is_answered_as_anywhere(probe: Probe, run: Run) -> None:
+    async def words() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise RuntimeError("in the middle of the answer")
+
+    async def hot(request: Request) -> StreamingResponse:
+        if request.path_params["how"] == "missing":
+            raise NotFound("No thing is called so.")
+        if request.path_params["how"] == "broken":
+            raise RuntimeError("of the inside")
+        return StreamingResponse(words())
+
+    probe.hot.add_route("/hot/{how}", hot, methods=["POST"])
+    async with run() as service:
+        answers = [await service.client.post(f"/hot/{how}") for how in ("missing", "broken")]
+        assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [
+            (404, "not-found"),
+            (500, "internal"),
+        ]
+        assert "inside" not in answers[1].text
+        assert (await service.client.get("/hot/missing")).status_code == 405
+        # What has begun is cut off: a second answer into the first would be neither.
+        assert (await service.client.post("/hot/cut")).text == "begun"
+        assert 'route="/hot/{how}",status="404"' in (await service.client.get("/metrics")).text
 
 
 async def test_a_body_is_read_once_and_every_fault_of_it_is_listed(probe: Probe, run: Run) -> None:

@@ -117,6 +117,9 @@ def pool(contest: str, games: Sequence[Game], players: Sequence[PoolPlayer], *, 
 
 def receipt(revision: Revision) -> dict[str, Any]:
     """The answer to an accepted submission: enough to compute the receipt again."""
+    salts = salts_by_pointer(revision.salts, len(revision.picks))
+    for pointer in revision.redacted:
+        del salts[pointer]
     return {
         "lineup": str(revision.lineup_id),
         "contest": revision.contest,
@@ -127,11 +130,7 @@ def receipt(revision: Revision) -> dict[str, Any]:
         "receipt": revision.receipt,
         "signature": None if revision.signature is None else revision.signature.hex(),
         "key_id": revision.key_id,
-        "salts": {
-            pointer: salt
-            for pointer, salt in salts_by_pointer(revision.salts, len(revision.picks)).items()
-            if pointer not in revision.redacted
-        },
+        "salts": salts,
         "total_price": revision.total_price,
         "locks_at": instant(revision.locks_at),
         **_redacted(revision),

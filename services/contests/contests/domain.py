@@ -318,15 +318,13 @@ class Pick(NamedTuple):
 class Lineup:
     """A lineup that breaks no rule. ``projected_score`` is in hundredths of a point.
 
-    ``body`` is as submitted; ``picks`` stand in its order, and ``words`` are its texts with their JSON
-    pointers into it, so that ``/picks/3/rationale`` speaks of ``picks[3]``.
+    ``body`` is as submitted, and ``picks`` stand in its order.
     """
 
     picks: tuple[Pick, ...]
     total_price: int
     projected_score: int
     confidence: float
-    words: tuple[tuple[str, str], ...]
     body: dict[str, Any]
 
 
@@ -498,7 +496,6 @@ class Judge:
         self._keys = len(LINEUP_FIELDS) + len(PICK_FIELDS) * slots
         # Of a pick all members but its confidence are strings, of the lineup the thesis.
         self._quotes = 2 * (self._keys + (len(PICK_FIELDS) - 1) * slots + 1)
-        self._pointers = [(f"/picks/{place}/rationale", f"/picks/{place}/main_factor") for place in range(slots)]
         self._adapter = lineup_adapter(ruleset.limits, ruleset.projected_score)
 
     def __call__(self, body: bytes) -> Lineup:
@@ -541,11 +538,6 @@ class Judge:
     def _lineup(self, document: dict[str, Any]) -> Lineup:
         """Put together what has been found sound."""
         prices = self._prices
-        words: list[tuple[str, str]] = []
-        for (rationale, main_factor), pick in zip(self._pointers, document["picks"], strict=True):
-            words.append((rationale, pick["rationale"]))
-            words.append((main_factor, pick["main_factor"]))
-        words.append(("/thesis", document["thesis"]))
         picks = tuple(
             [
                 Pick(
@@ -559,7 +551,6 @@ class Judge:
             total_price=sum([pick.price for pick in picks]),
             projected_score=round(document["projected_score"] * 100),
             confidence=float(document["confidence"]),
-            words=tuple(words),
             body=document,
         )
 

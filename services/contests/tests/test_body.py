@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contests.domain import CODES, MAX_BODY, LineupRefused, _Inquest
+from contests.domain import CODES, MAX_BODY, LineupRefused, _Inquest, canonical
 from testkit.fixtures import Start
 
 from .helpers import SLOTS, W04, cheapest, join, judge, ok, week_four, week_four_is_open
@@ -566,7 +566,7 @@ def test_what_is_odd_but_sound_is_taken_alike_by_both_ways_of_the_judge(drawn: t
     assert [pick.slot for pick in full.picks] == [pick["slot"] for pick in document["picks"]]
     assert [pick.confidence for pick in full.picks] == [pick["confidence"] for pick in document["picks"]]
     assert full.projected_score == round(document["projected_score"] * 100)
-    assert dict(full.words) == {
+    assert {pointer: json.loads(text) for pointer, text in canonical(full.body)[1]} == {
         "/thesis": document["thesis"],
         **{
             f"/picks/{place}/{name}": pick[name]

@@ -46,6 +46,7 @@ class Probe:
         self.handlers = Handlers()
         self.router = APIRouter()
         self.tasks: Sequence[Task] = ()
+        self.hot = APIRouter()
 
         async def ignore(connection: object, event: ev.Event, envelope: ev.Envelope) -> None:
             return None
@@ -75,9 +76,10 @@ class Probe:
             Service(
                 name="settlement",
                 package="probe",
-                routers=[self.router],
+                routers=[self.router, self.hot],
                 handlers=self.handlers,
                 tasks=self.tasks,
+                hot=self.hot.routes,
             ),
             settings,
         )
