@@ -138,6 +138,16 @@ class OperatorClient(PublicClient):
         left = {"game_id": game_id, "status": "moved" if moved else "cancelled"}
         return await self.operate("POST", f"/contests/{part(contest)}/drop-game", body=left)
 
+    async def game_became(self, contest: str, game_id: str, became: str, resumed_at: datetime | None = None) -> Any:
+        """Say after the lock what became of a game that was not played as planned; ``played`` takes it back.
+
+        Raises ``MaflError`` (409 ``contest-not-locked``, 404 ``game-unknown``). Returns the contest.
+        """
+        said = {"game_id": game_id, "became": became}
+        if resumed_at is not None:
+            said["resumed_at"] = resumed_at.isoformat()
+        return await self.operate("POST", f"/contests/{part(contest)}/became", body=said)
+
     async def restore_game(self, contest: str, game_id: str, kickoff: datetime | None = None) -> Any:
         """Let a game that has left come back, at a new kickoff or the one it had. Raises as ``move_game``."""
         back = {"game_id": game_id, "kickoff": kickoff.isoformat() if kickoff else None}

@@ -199,11 +199,29 @@ class Scoring(Part):
     bands: dict[str, tuple[Band, ...]] = {}
 
 
+Worth = Literal["zero", "counted"]
+
+
+class Policies(Part):
+    """What a game is worth that is not played as planned: ``zero`` for all in it, or what is ``counted`` of it.
+
+    The contest's week goes from the Tuesday before its Sunday to the Wednesday after.
+    """
+
+    cancelled: Annotated[Literal["zero"], Field(description="cancelled, so that nothing of it can be counted")] = "zero"
+    postponed: Annotated[Worth, Field(description="moved to a day that the contest does not cover")] = "zero"
+    abandoned: Annotated[Worth, Field(description="begun, broken off and never finished")] = "zero"
+    suspended: Annotated[Worth, Field(description="begun, broken off and finished in the contest's week")] = "counted"
+    resumed_late: Annotated[Worth, Field(description="begun, broken off and finished after that week")] = "zero"
+
+
 class Game(Part):
     """A covered game. ``kickoff_zone`` is kept for display.
 
     A game that is not ``scheduled`` has left its contest before the lock: ``moved`` out of the covered days, or
-    ``cancelled``. Its players can no longer be picked; who picked one before has a pick that scores zero.
+    ``cancelled``. Its players can no longer be picked. ``became`` is what a game came to after the lock, where it was
+    not played as planned; ``resumed_at`` is when one that was suspended went on, as far as that is known, and
+    ``in_week`` whether that was in the contest's week. What picks of such games score, the contest's policies say.
     """
 
     game_id: str
@@ -212,6 +230,9 @@ class Game(Part):
     kickoff: Instant
     kickoff_zone: str = "America/New_York"
     status: Literal["scheduled", "moved", "cancelled"] = "scheduled"
+    became: Literal["cancelled", "postponed", "abandoned", "suspended"] | None = None
+    resumed_at: Instant | None = None
+    in_week: bool | None = None
 
 
 class PoolPlayer(Part):
@@ -231,6 +252,7 @@ class ContestOpened(Event):
 
     Told again where an operator imports another pool while the contest is open: the newest version counts. ``pool``
     counts these; lineups taken by an earlier one stand as they are, also with a player who is gone or at an old price.
+    ``policies`` say what a game counts for that is not played as planned.
     """
 
     name: ClassVar[str] = "contest.opened"
@@ -250,6 +272,7 @@ class ContestOpened(Event):
     games: tuple[Game, ...]
     players: tuple[PoolPlayer, ...]
     pool: int = 1
+    policies: Policies = Policies()
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"
@@ -258,7 +281,8 @@ class ContestOpened(Event):
 class ContestRescheduled(Event):
     """Covered games moved, left or came back while the contest was open; the lock moved with them.
 
-    Carries all games whole, those that have left too; ``locks_at`` is by those that have not.
+    Carries all games whole, those that have left too; ``locks_at`` is by those that have not. Told after the lock too,
+    which stays where it was, when an operator says what became of a game.
     """
 
     name: ClassVar[str] = "contest.rescheduled"

@@ -37,6 +37,7 @@ from boards.domain import (
 from boards.draw import LEAST_WEEKS
 from boards.method import METHOD
 from boards.store import Store
+from common import events as ev
 from common.pages import StaticContent
 from common.points import as_points
 from common.service import Connection, Runtime, RuntimeOf
@@ -427,8 +428,11 @@ async def method(runtime: RuntimeOf) -> Response:
 
 @_page("/rules")
 async def rules(connection: Connection, runtime: RuntimeOf) -> Response:
-    """Roster, cap and scoring of the newest contest, from that contest's own data."""
-    return _render(runtime, "rules.html", here="/rules", rules=await Store(connection).rules())
+    """Roster, cap, scoring and policies of the newest contest, from that contest's own data."""
+    found = await Store(connection).rules()
+    policies = ev.Policies.model_validate(found.policies if found else {})
+    said = [(field.description, getattr(policies, name)) for name, field in ev.Policies.model_fields.items()]
+    return _render(runtime, "rules.html", here="/rules", rules=found, policies=said)
 
 
 # --- charts of weeks ------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ CONTESTS = Table(
     Column("roster", JSONB, nullable=False),
     Column("ruleset", Text, nullable=False),
     Column("scoring", JSONB, nullable=False),
+    Column("policies", JSONB, nullable=False, server_default="{}"),
     Column("price_source", Text, nullable=False),
     Column("players", JSONB, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -371,6 +372,7 @@ class Store:
             "roster": _dumped(event.roster),
             "ruleset": event.ruleset,
             "scoring": event.scoring.model_dump(mode="json"),
+            "policies": event.policies.model_dump(),
             "price_source": event.price_source,
             "players": _dumped(event.players),
             "version": version,
@@ -789,10 +791,11 @@ class Store:
         return list((await self.connection.execute(statement)).scalars())
 
     async def rules(self) -> Record | None:
-        """The roster, cap and scoring of the newest contest, or ``None`` where none was opened."""
-        statement = select(
-            CONTESTS.c.contest, CONTESTS.c.ruleset, CONTESTS.c.cap, CONTESTS.c.roster, CONTESTS.c.scoring
-        ).order_by(CONTESTS.c.opened_at.desc(), CONTESTS.c.contest.desc())
+        """The roster, cap, scoring and policies of the newest contest, or ``None`` where none was opened."""
+        columns = ("contest", "ruleset", "cap", "roster", "scoring", "policies")
+        statement = select(*(CONTESTS.c[name] for name in columns)).order_by(
+            CONTESTS.c.opened_at.desc(), CONTESTS.c.contest.desc()
+        )
         return (await self.connection.execute(statement.limit(1))).one_or_none()
 
     async def settlement(self, contest: str) -> Record | None:

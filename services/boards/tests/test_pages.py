@@ -464,6 +464,34 @@ async def test_a_game_that_left_is_marked_and_its_players_are_no_longer_in_the_p
         assert "<s>" not in page
 
 
+@pytest.mark.rule("C3", "S3")
+async def test_the_rules_say_what_games_are_worth_that_are_not_played_as_planned_by_the_contests_own_policies(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    """And the contest's page what became of one after the lock; its players stay in the pool that was picked from."""
+    week = script.Week(1)
+    first, second = week.games
+    policies = ev.Policies(abandoned="counted", resumed_late="counted")
+    opened = week.opened().model_copy(update={"policies": policies})
+    broken = first.model_copy(update={"became": "abandoned"})
+    told = ev.ContestRescheduled(contest=week.contest, locks_at=week.locks_at, games=(broken, second))
+    async with start("boards") as service:
+        await tell(service, [(opened, 1), (told, 4)])
+        page = checked(await service.client.get("/rules"))
+        assert dict(
+            re.findall(r"<tr><th scope=\"row\">([^<]+)</th><td>(zero for all|what is counted of it)</td>", page)
+        ) == {
+            "cancelled, so that nothing of it can be counted": "zero for all",
+            "moved to a day that the contest does not cover": "zero for all",
+            "begun, broken off and never finished": "what is counted of it",
+            "begun, broken off and finished in the contest&#39;s week": "what is counted of it",
+            "begun, broken off and finished after that week": "what is counted of it",
+        }
+        page = checked(await service.client.get(f"/contests/{week.contest}"))
+        assert "<s>" not in page
+        assert ">abandoned</span>" in page
+
+
 @pytest.mark.rule("C8", "M1")
 async def test_a_contest_that_was_called_off_says_so_with_the_reason_and_shows_nothing_else(
     start: Start, script: ModuleType, tell: Tell

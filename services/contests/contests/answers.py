@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 import common.answers
 from common import problems, requests
 from common.answers import Responses, inlined
-from common.events import Marks, Scoring, Slot
+from common.events import Marks, Policies, Scoring, Slot
 from common.limits import RateLimited
 from contests.domain import CODES, Day, TextLimits
 from contests.problems import (
@@ -125,7 +125,13 @@ class Game(_Game):
 
     status: Literal["scheduled", "moved", "cancelled"]
     """`moved` (out of the covered days) and `cancelled` have left the contest: their players cannot be picked any
-    more, and a pick of one that was accepted before scores zero."""
+    more, and a pick of one that was accepted before scores by the policies, as a rule zero."""
+    became: Literal["cancelled", "postponed", "abandoned", "suspended"] | None
+    """What it came to after the lock, where it was not played as planned; `policies` say what that is worth."""
+    resumed_at: Time | None
+    """When a suspended game went on, once that is known."""
+    in_week: bool | None
+    """Whether that was in the contest's week, Tuesday before its Sunday to Wednesday after."""
 
 
 class ScoreRange(Shape):
@@ -153,6 +159,8 @@ class Contest(_Brief):
     ruleset: str
     scoring: Scoring
     """What one unit of each statistic is worth, in hundredths of a point."""
+    policies: Policies
+    """What a game is worth that is not played as planned: `zero` for all in it, or what is `counted` of it."""
     limits: TextLimits
     """The most characters of each text."""
     projected_score: ScoreRange

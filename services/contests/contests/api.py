@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
-from pydantic import AwareDatetime, BaseModel, StringConstraints
+from pydantic import AwareDatetime, BaseModel, StringConstraints, model_validator
 from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
@@ -418,6 +418,20 @@ class Restore(BaseModel):
     kickoff: AwareDatetime | None = None
 
 
+class GameBecame(BaseModel):
+    """What a game came to after the lock, and when it went on where it was suspended; ``played`` takes it back."""
+
+    game_id: str
+    became: Literal["cancelled", "postponed", "abandoned", "suspended", "played"]
+    resumed_at: AwareDatetime | None = None
+
+    @model_validator(mode="after")
+    def _only_what_is_suspended_goes_on(self) -> Self:
+        if self.resumed_at is not None and self.became != "suspended":
+            raise ValueError("resumed_at is of a game that was suspended")
+        return self
+
+
 class Cancel(BaseModel):
     """Why a contest is called off; everybody reads it."""
 
@@ -576,6 +590,21 @@ async def restore_game(contest_id: str, wanted: Restore, runtime: RuntimeOf) -> 
     """Let a game that has left come back, at a new kickoff or the one it had."""
     back = partial(commands.restore_game, kickoff=wanted.kickoff)
     return await _changed_game(runtime, back, contest_id, wanted.game_id)
+
+
+@operator.post(
+    "/contests/{contest_id}/became",
+    response_model=answers.Contest,
+    responses=refusals(ContestUnknown, ContestCancelled, ContestNotLocked, GameUnknown, InvalidRequest),
+)
+async def game_became(contest_id: str, wanted: GameBecame, runtime: RuntimeOf) -> dict[str, Any]:
+    """Say what became of a game after the lock, where it was not played as planned; settlement goes by the policies."""
+    became = None if wanted.became == "played" else wanted.became
+    async with runtime.database.transaction() as connection:
+        store = Store(connection)
+        contest = await commands.game_became(runtime, store, contest_id, wanted.game_id, became, wanted.resumed_at)
+        rules, games = await store.ruleset(contest_id), await store.games(contest_id)
+        return documents.whole(contest, rules, games, await runtime.clock.now(connection))
 
 
 @operator.post(

@@ -91,7 +91,8 @@ def _of_player(player: PoolPlayer) -> dict[str, Any]:
 def _of_game(game: Game | None) -> dict[str, Any] | None:
     if game is None:
         return None
-    return {**game.model_dump(mode="json", exclude={"game_id"}), "kickoff": instant(game.kickoff)}
+    after_lock = {"became", "resumed_at", "in_week"}
+    return {**game.model_dump(mode="json", exclude={"game_id", *after_lock}), "kickoff": instant(game.kickoff)}
 
 
 @dataclass(slots=True)

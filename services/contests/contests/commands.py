@@ -62,6 +62,7 @@ from contests.settings import Keyring
 from contests.store import Store
 
 T = TypeVar("T")
+Became = Literal["cancelled", "postponed", "abandoned", "suspended"]
 
 KEY_PREFIX = "mafl_sk_"
 _KEY = re.compile(rf"{KEY_PREFIX}[!-~]{{1,200}}")
@@ -419,6 +420,7 @@ async def opened(store: Store, contest: Contest) -> ev.ContestOpened:
         games=await store.games(contest.contest),
         players=await store.players(contest.contest),
         pool=contest.pool,
+        policies=rules.policies,
     )
 
 
@@ -498,6 +500,51 @@ async def restore_game(
             contest=contest_id,
         )
     return await _put_schedule(runtime, store, contest, games, [back], now, what="restore-game")
+
+
+async def game_became(
+    runtime: Runtime, store: Store, contest_id: str, game_id: str, became: Became | None, resumed_at: datetime | None
+) -> Contest:
+    """Say what became of a game after the lock, where it was not played as planned; ``None`` takes it back.
+
+    The lock and what is locked stay as they are: settlement goes by the contest's policies. ``resumed_at`` is when a
+    suspended game went on. Raises ``ContestUnknown``, ``ContestCancelled``, ``GameUnknown``, and ``ContestNotLocked``
+    before the lock, when the schedule's changes do the same.
+    """
+    await store.hold(contest_id)
+    contest = await _any_contest(store, contest_id)
+    if contest.state == "cancelled":
+        raise _cancelled(contest)
+    if contest.state != "locked":
+        raise ContestNotLocked(
+            f"{contest_id} is not locked yet. Until it is, its games move (`mafl contest move-game`) and leave "
+            "(`mafl contest drop-game`).",
+            contest=contest_id,
+            locks_at=instant(contest.locks_at),
+        )
+    games = await store.games(contest_id)
+    was = _game(contest, games, game_id)
+    in_week = None if resumed_at is None else contest.coverage.in_week(resumed_at)
+    game = was.model_copy(update={"became": became, "resumed_at": resumed_at, "in_week": in_week})
+    if game == was:
+        return contest
+    await store.put_games(contest_id, [game])
+    contest = await store.change_contest(contest_id)
+    told = ev.ContestRescheduled(contest=contest_id, locks_at=contest.locks_at, games=await store.games(contest_id))
+    await emit(store.connection, told, contest.version)
+    await audit.record(
+        store.connection,
+        what="became",
+        target=f"contest/{contest_id}",
+        before=_of_broken(was),
+        after=_of_broken(game),
+    )
+    return contest
+
+
+def _of_broken(game: ev.Game) -> dict[str, str | None]:
+    resumed_at = None if game.resumed_at is None else instant(game.resumed_at)
+    return {"game_id": game.game_id, "became": game.became, "resumed_at": resumed_at}
 
 
 async def telling(

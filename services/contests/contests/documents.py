@@ -48,6 +48,7 @@ def whole(contest: Contest, rules: Ruleset, games: Sequence[Game], now: datetime
         "roster": [slot.model_dump(mode="json") for slot in rules.roster],
         "ruleset": rules.ruleset,
         "scoring": rules.scoring.model_dump(mode="json"),
+        "policies": rules.policies.model_dump(),
         "limits": rules.limits.model_dump(),
         "projected_score": {
             "at_least": rules.projected_score.at_least / 100,
@@ -70,6 +71,9 @@ def game_document(game: Game) -> dict[str, Any]:
         "kickoff": instant(game.kickoff),
         "kickoff_zone": game.kickoff_zone,
         "status": game.status,
+        "became": game.became,
+        "resumed_at": instant(game.resumed_at) if game.resumed_at else None,
+        "in_week": game.in_week,
     }
 
 

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from common.canonical import canonical_json
 from common.commitment import SALT_BYTES, json_number, json_string, pointers
-from common.events import Game, Marks, PoolPlayer, Scoring, Slot
+from common.events import Game, Marks, Policies, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
 Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -53,10 +53,11 @@ class ScoreBounds(_Rule):
 
 
 class Ruleset(_Rule):
-    """The rules of a contest: roster, cap, scoring, and the limits of what is written with the picks.
+    """The rules of a contest: roster, cap, scoring, policies, and the limits of what is written with the picks.
 
     ``pick_confidence_points_per_1000`` fixes what a pick's confidence means: the probability that the
-    player scores at least that many hundredths of a point for each 1,000 of price.
+    player scores at least that many hundredths of a point for each 1,000 of price. A ruleset from before there were
+    policies has the usual ones.
     """
 
     ruleset: str
@@ -66,6 +67,7 @@ class Ruleset(_Rule):
     projected_score: ScoreBounds
     pick_confidence_points_per_1000: PositiveInt
     scoring: Scoring
+    policies: Policies = Policies()
 
     @model_validator(mode="after")
     def _coherent(self) -> "Ruleset":
@@ -128,8 +130,11 @@ class Coverage:
 
     def covers(self, kickoff: datetime) -> bool:
         """Whether a game with this kickoff, an aware time, is the contest's."""
-        after = kickoff.astimezone(EASTERN).date() - self.sunday
-        return weekday(kickoff) in self.days and self.FIRST <= after <= self.LAST
+        return weekday(kickoff) in self.days and self.in_week(kickoff)
+
+    def in_week(self, at: datetime) -> bool:
+        """Whether an aware time is in the week of the contest's Sunday, on whichever day."""
+        return self.FIRST <= at.astimezone(EASTERN).date() - self.sunday <= self.LAST
 
     def moved(self, game: Game, kickoff: datetime) -> Game:
         """The game at another kickoff: ``scheduled``, or ``moved`` where it is not covered there."""

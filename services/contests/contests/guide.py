@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from common.canonical import instant
-from common.events import Game, PoolPlayer
+from common.events import Game, Policies, PoolPlayer
 from common.limits import Limit
 from common.points import as_points
 from contests import advice
@@ -73,6 +73,7 @@ def skill(
         per_unit=[(name, as_points(points)) for name, points in rules.scoring.per_unit.items()],
         bonuses=[(bonus.statistic, bonus.at_least, as_points(bonus.points)) for bonus in rules.scoring.bonuses],
         bands=[(name, _bands(name, rules)) for name in rules.scoring.bands],
+        policies=[(field.description, getattr(rules.policies, name)) for name, field in Policies.model_fields.items()],
         low=as_points(rules.projected_score.at_least),
         high=as_points(rules.projected_score.at_most),
         bar=as_points(rules.pick_confidence_points_per_1000).removesuffix(".00"),

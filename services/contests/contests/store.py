@@ -81,6 +81,9 @@ GAMES = Table(
     Column("kickoff", DateTime(timezone=True), nullable=False),
     Column("kickoff_zone", Text, nullable=False),
     Column("status", Text, nullable=False, server_default="scheduled"),
+    Column("became", Text),
+    Column("resumed_at", DateTime(timezone=True)),
+    Column("in_week", Boolean),
 )
 
 PLAYERS = Table(
@@ -393,10 +396,11 @@ class Store:
         return _contest(changed.mappings().one())
 
     async def put_games(self, contest: str, games: Sequence[Game]) -> None:
-        """Take over kickoff and status of games that the contest has."""
+        """Take over kickoff, status and what became of games that the contest has."""
+        names = ("kickoff", "status", "became", "resumed_at", "in_week")
         this = (GAMES.c.contest == contest) & (GAMES.c.game_id == bindparam("of_game"))
-        statement = update(GAMES).where(this).values(kickoff=bindparam("at"), status=bindparam("as"))
-        values = [{"of_game": game.game_id, "at": game.kickoff, "as": game.status} for game in games]
+        statement = update(GAMES).where(this).values({name: bindparam(f"new_{name}") for name in names})
+        values = [{"of_game": game.game_id, **{f"new_{name}": getattr(game, name) for name in names}} for game in games]
         await self.connection.execute(statement, values)
 
     async def games(self, contest: str) -> tuple[Game, ...]:

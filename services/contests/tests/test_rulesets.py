@@ -14,7 +14,7 @@ from .helpers import SLOTS, data
 @pytest.mark.rule("C3")
 def test_the_classic_ruleset_is_what_the_product_says() -> None:
     ruleset = rulesets.load("draftkings-classic-1")
-    assert rulesets.names() == ("draftkings-classic-1", "fanduel-classic-1")
+    assert rulesets.names() == ("draftkings-classic-1", "fanduel-classic-1", "half-ppr-1")
     assert ruleset.cap == 50_000
     assert tuple(slot.slot for slot in ruleset.roster) == SLOTS
     assert next(slot.positions for slot in ruleset.roster if slot.slot == "FLEX") == ("RB", "WR", "TE")

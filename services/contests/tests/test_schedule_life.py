@@ -366,3 +366,75 @@ async def test_a_contest_is_locked_or_called_off_by_whoever_comes_first_and_by_o
 def test_the_week_of_these_tests_has_what_they_need() -> None:
     assert FIRST.kickoff.astimezone(UTC) == LOCK
     assert MONDAY.kickoff > LOCK + timedelta(hours=20)
+
+
+@pytest.mark.rule("C7", "S3")
+async def test_after_the_lock_an_operator_says_what_became_of_a_game_and_the_lock_stays_where_it_was(
+    start: Start,
+) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        (agent,) = await join(service, 1)
+        lineup, _ = lineup_with(MONDAY.game_id)
+        await ok(await agent.submit(lineup))
+        abandoned = {"game_id": MONDAY.game_id, "became": "abandoned"}
+        early = await service.operator.post(f"{BASE}/became", json=abandoned)
+        assert "mafl contest drop-game" in (await refused(early, 409, "contest-not-locked"))["detail"]
+        await service.move_clock(LOCK)
+        await service.settle()
+        locked = await ok(await agent.get(f"{W04}/lineups/mine"))
+
+        for what, resumed_at, in_week in (
+            ("abandoned", None, None),
+            ("suspended", None, None),
+            ("suspended", "2017-10-04T23:59:00-04:00", True),
+            ("suspended", "2017-10-05T00:00:00-04:00", False),
+            ("postponed", None, None),
+            ("cancelled", None, None),
+            ("played", None, None),
+        ):
+            said = {"game_id": MONDAY.game_id, "became": what, "resumed_at": resumed_at}
+            answer = await do(service, "became", **said)
+            assert await do(service, "became", **said) == answer
+            document = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
+            (game,) = (game for game in document["games"] if game["game_id"] == MONDAY.game_id)
+            assert game["became"] == (None if what == "played" else what)
+            assert (game["status"], game["in_week"]) == ("scheduled", in_week)
+            assert document["locks_at"] == answer["locks_at"] == "2017-10-01T17:00:00Z"
+        await service.settle()
+        told = await service.published(ev.ContestRescheduled)
+        assert [
+            next((game.became, game.in_week) for game in event.games if game.game_id == MONDAY.game_id)
+            for event in told
+        ] == [
+            ("abandoned", None),
+            ("suspended", None),
+            ("suspended", True),
+            ("suspended", False),
+            ("postponed", None),
+            ("cancelled", None),
+            (None, None),
+        ]
+        assert {event.locks_at for event in told} == {LOCK}
+        assert len(await service.published(ev.ContestLocked)) == len(await service.published(ev.LineupLocked)) == 1
+        assert await ok(await agent.get(f"{W04}/lineups/mine")) == locked
+        acts = (await ok(await service.operator.get("/operator/api/v1/audit/contests")))["acts"]
+        assert sum(act["what"] == "became" for act in acts) == 7
+
+        unknown = await service.operator.post(f"{BASE}/became", json={**abandoned, "game_id": "2017_04_XX_YY"})
+        await refused(unknown, 404, "game-unknown")
+        mixed = {**abandoned, "resumed_at": "2017-10-04T23:59:00-04:00"}
+        assert (await service.operator.post(f"{BASE}/became", json=mixed)).status_code == 422
+
+
+@pytest.mark.rule("C3", "S3")
+async def test_the_policies_of_a_contest_are_told_with_it_and_in_skill_md(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await week_four_is_open(service)
+        usual = ev.Policies()
+        assert (await ok(await service.client.get(f"/api/v1/contests/{W04}")))["policies"] == usual.model_dump()
+        (opened,) = await service.published(ev.ContestOpened)
+        assert opened.policies == usual
+        skill = (await service.client.get("/skill.md")).text
+        assert "- begun, broken off and never finished: zero." in skill
+        assert "- begun, broken off and finished in the contest's week: what is counted of it." in skill

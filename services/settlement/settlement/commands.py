@@ -385,7 +385,10 @@ async def _still_holds(store: Store, inputs: Inputs) -> bool:
     contest = inputs.contest
     week = Week(contest.season, contest.week)
     imported = (await store.imported([week], hold=True)).get(week)
-    return imported == inputs.imported and await store.count_lineups(contest.contest) == len(inputs.entries)
+    if imported != inputs.imported or await store.count_lineups(contest.contest) != len(inputs.entries):
+        return False
+    known = await store.contest(contest.contest)
+    return known is not None and known.opened == contest  # An operator may have said what became of a game.
 
 
 async def _written(
@@ -398,9 +401,10 @@ async def _written(
     silent = silent_games(contest, inputs.lines)
     if silent and not force:
         raise StatisticsIncomplete(
-            f"No player of {len(silent)} of the {len(contest.games)} games of {contest.contest} has a statistic: "
-            f"{', '.join(f'{game.away} at {game.home}' for game in silent)}. Import the rest of the week; "
-            "a game that was cancelled scores zero for all, if you settle with `force` and a reason.",
+            f"{len(silent)} of the {len(contest.games)} games of {contest.contest} have no statistic of any player, or "
+            f"are suspended and have not gone on: {', '.join(f'{game.away} at {game.home}' for game in silent)}. "
+            "Import the rest of the week, or say what became of a game (`mafl contest became`); with `force` and a "
+            "reason the week is settled as it is.",
             games=[game.game_id for game in silent],
         )
     if silent and not reason:

@@ -15,6 +15,7 @@ from rapidfuzz.utils import default_process
 from common.events import ContestOpened
 from settlement import domain
 from settlement.lines import Line, Person, line_of
+from settlement.policies import counts
 
 MOST_LISTED = 50
 """Unknown players that are listed of one contest; more than that is another week's file."""
@@ -49,12 +50,13 @@ class Unknown:
 def unknown(contest: ContestOpened, people: Iterable[Person], lines: Mapping[str, Line]) -> list[Unknown]:
     """Those of ``people`` who are not in the contest's pool and could be, the most points first.
 
-    That is: their team plays in one of its games, and their position fills a slot of its roster; so kickers, and
-    defenders by name, are none. Who has no team or no position is one where his line is worth points. ``lines`` are
-    those of the same file.
+    That is: their team plays in one of its games that counts, and their position fills a slot of its roster; so
+    kickers, and defenders by name, are none. Who has no team or no position is one where his line is worth points.
+    ``lines`` are those of the same file.
     """
     pool = {player.player_id for player in contest.players}
-    teams = {team for game in contest.games if game.status == "scheduled" for team in (game.away, game.home)}
+    playing = [game for game in contest.games if counts(game, contest.policies)]
+    teams = {team for game in playing for team in (game.away, game.home)}
     positions = {position for slot in contest.roster for position in slot.positions}
     found = []
     for person in people:

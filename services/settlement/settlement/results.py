@@ -17,6 +17,7 @@ from settlement import domain
 from settlement.certify import Certificate, certify
 from settlement.lines import line_of
 from settlement.optimal import Lineup, Player, optimal
+from settlement.policies import counts, is_open, zero_games
 from settlement.ranks import NoRankError, Place, Standing, standing
 
 
@@ -103,10 +104,11 @@ class Outcome:
 def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Points of every player of the pool, by id; one without a statistics line did not play and scores zero.
 
-    So does one whose game left the contest before its lock, also where it was played on another day (S3).
+    So does one of a game that was not played as planned and is worth nothing by the contest's policies (S3): as a rule
+    of one that left it before its lock, also where it was played on another day.
     """
     domain.check_scoring(contest.scoring)
-    left = {game.game_id for game in contest.games if game.status != "scheduled"}
+    left = zero_games(contest)
     return {
         player.player_id: 0
         if player.game_id in left
@@ -116,13 +118,18 @@ def pool_points(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]
 
 
 def silent_games(contest: ev.ContestOpened, lines: Mapping[str, Mapping[str, int]]) -> tuple[ev.Game, ...]:
-    """Covered games with players in the pool of whom none has a statistics line: not played, or not imported.
+    """Games that should count and cannot yet: no player of theirs in the pool has a line, or they are to be resumed.
 
-    Games that left the contest before its lock are none of them.
+    Games in which everybody scores zero are none of them.
     """
     priced = {player.game_id for player in contest.players}
     heard = {player.game_id for player in contest.players if line_of(lines, player.player_id, player.team) is not None}
-    return tuple(game for game in contest.games if game.status == "scheduled" and game.game_id in priced - heard)
+    return tuple(
+        game
+        for game in contest.games
+        if counts(game, contest.policies)
+        and (game.game_id in priced - heard or (game.game_id in priced and is_open(game, contest.policies)))
+    )
 
 
 def lineup_points(

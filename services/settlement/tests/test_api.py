@@ -502,6 +502,44 @@ async def test_a_whole_season_is_imported_at_once(start: Start, data_path: Calla
         assert {(week["final"], week["imports"]) for week in weeks} == {(True, 2)}
 
 
+@pytest.mark.rule("S3", "S4")
+async def test_what_became_of_a_game_after_the_lock_changes_what_the_week_is_worth(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=3)
+    monday = max(week.opened.games, key=lambda game: game.kickoff)
+    of_game = {player.player_id for player in week.opened.players if player.game_id == monday.game_id}
+
+    def told(became: Any) -> ev.ContestRescheduled:
+        games = tuple(
+            game.model_copy(update={"became": became}) if game == monday else game for game in week.opened.games
+        )
+        return ev.ContestRescheduled(contest="2017-W04", locks_at=week.opened.locks_at, games=games)
+
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        await settlement.publish(told("suspended"), version=3)
+        await settlement.settle()
+        waits = await settlement.operator.post(SETTLE)
+        assert (waits.status_code, waits.json()["code"]) == (409, "statistics-incomplete")
+        assert waits.json()["games"] == [monday.game_id]
+        await settlement.publish(told(None), version=4)
+        await settlement.settle()
+        first = (await settlement.operator.post(SETTLE)).json()
+        await settlement.publish(told("abandoned"), version=5)
+        await settlement.settle()
+        assert (await settlement.operator.post(SETTLE)).json()["code"] == "reason-required"
+        second = (await settlement.operator.post(SETTLE, json={"reason": "Monday's game was abandoned"})).json()
+        assert (first["settlement"], second["settlement"]) == (1, 2)
+        versions = [
+            (await settlement.operator.get(f"/operator/api/v1/settlements/2017-W04/{number}")).json()["players"]
+            for number in (1, 2)
+        ]
+        assert any(versions[0][player_id] for player_id in of_game)
+        assert versions[1] == {one: 0 if one in of_game else points for one, points in versions[0].items()}
+
+
 async def test_only_the_operator_may_import_settle_and_look(start: Start, play_week: Play) -> None:
     async with start("settlement") as settlement:
         await hear(settlement, play_week(4, entries=1))

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -243,6 +244,57 @@ def restore_game(
     """Let a game that has left come back before the lock: its players can be picked again."""
     at = None if kickoff is None else _kickoff(kickoff)
     _tell(operate(state, lambda client: client.restore_game(contest, game, at)), json)
+
+
+class Became(StrEnum):
+    """What a game can come to after the lock."""
+
+    CANCELLED = "cancelled"
+    POSTPONED = "postponed"
+    ABANDONED = "abandoned"
+    SUSPENDED = "suspended"
+    PLAYED = "played"
+
+
+@group.command(
+    "became",
+    epilog=examples(
+        "mafl contest became 2022-W17 2022_17_BUF_CIN abandoned",
+        "mafl contest became 2022-W17 2022_17_BUF_CIN suspended --resumed 2023-01-04T20:15:00-05:00",
+    ),
+)
+def became(
+    contest: Contest,
+    game: Game,
+    what: Annotated[Became, typer.Argument(help="What it came to; `played` takes that back.")],
+    resumed: Annotated[str | None, typer.Option(help="When a suspended game went on.")] = None,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Say after the lock what became of a game that was not played as planned.
+
+    The rules of the contest say what it is worth then: nothing to all who picked of it, or what is counted of it.
+    Settle the contest after it, with a reason where it was settled before.
+    """
+    at = None if resumed is None else _kickoff(resumed)
+    answer = operate(state, lambda client: client.game_became(contest, game, what.value, at))
+
+    def show(console: Console) -> None:
+        (of,) = (one for one in answer["games"] if one["game_id"] == game)
+        worth = "counted as played" if of["became"] is None else f"{of['became']}: {_worth(of, answer['policies'])}"
+        console.print(f"{contest}: {of['away']} at {of['home']} ({game}) {worth}", markup=False)
+
+    emit(answer, json, show)
+
+
+def _worth(game: Any, policies: Any) -> str:
+    if game["became"] != "suspended":
+        rule = policies[game["became"]]
+    elif game["resumed_at"] is None:
+        return f"not settled before it has gone on; then {policies['suspended']}, or {policies['resumed_late']} if late"
+    else:
+        rule = policies["suspended" if game["in_week"] else "resumed_late"]
+    return "zero for all who picked of it" if rule == "zero" else "what is counted of it counts"
 
 
 def _tell(answer: Any, json: bool) -> None:
