@@ -121,8 +121,8 @@ def intervals(rows: Sequence[Series]) -> list[Interval]:
     Rows are independent of each other, so they are shared out among threads; the result does not depend on how.
     """
     drawn = [index for index, row in enumerate(rows) if len(row.sums) >= LEAST_WEEKS]
-    order_statistics = _draw_all([rows[index] for index in drawn])
-    ends = _interpolated(order_statistics)
+    drawn_ends = _draw_all([rows[index] for index in drawn])
+    ends = interpolated(drawn_ends)
     found = [Interval(weeks=len(row.sums), mean=None, low=None, high=None) for row in rows]
     for index, (low, high) in zip(drawn, ends.tolist(), strict=True):
         row = rows[index]
@@ -161,9 +161,9 @@ _LOW_AT, _LOW_FRACTION = _position(LOW_SHARE)
 _HIGH_AT, _HIGH_FRACTION = _position(HIGH_SHARE)
 
 
-def _interpolated(order_statistics: NDArray[np.float64]) -> NDArray[np.float64]:
+def interpolated(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """``m[k] + f * (m[k+1] - m[k])`` for both ends: (rows, 4) to (rows, 2). Each operation is an array of its own."""
-    below, above = order_statistics[:, 0::2], order_statistics[:, 1::2]
+    below, above = found[:, 0::2], found[:, 1::2]
     steps = np.multiply(np.subtract(above, below), np.array([_LOW_FRACTION, _HIGH_FRACTION]))
     ends: NDArray[np.float64] = np.add(below, steps)
     return ends
@@ -216,6 +216,28 @@ def _select(values: NDArray[np.float64], first: int, last: int, rank: int) -> No
             return
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")  # type: ignore[untyped-decorator]
+def next_word(state: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """The next state of SplitMix64 and its word."""
+    state += np.uint64(0x9E3779B97F4A7C15)
+    word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state, word ^ (word >> np.uint64(31))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def order_statistics(means: NDArray[np.float64], found: NDArray[np.float64]) -> None:
+    """m[low], m[low + 1], m[high], m[high + 1] of the means as if sorted, which are left in disorder."""
+    # Only four of the 2,000 sorted means are needed: select them instead of sorting.
+    end = RESAMPLES - 1
+    _select(means, 0, end, _LOW_AT)
+    _select(means, _LOW_AT + 1, end, _LOW_AT + 1)
+    _select(means, _LOW_AT + 2, end, _HIGH_AT)
+    _select(means, _HIGH_AT + 1, end, _HIGH_AT + 1)
+    found[0], found[1] = means[_LOW_AT], means[_LOW_AT + 1]
+    found[2], found[3] = means[_HIGH_AT], means[_HIGH_AT + 1]
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def _draw(
     seeds: NDArray[np.uint64],
@@ -227,11 +249,8 @@ def _draw(
     last_row: int,
 ) -> None:
     """Fill ``found[first_row:last_row]`` with m[low], m[low + 1], m[high], m[high + 1] of each row."""
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    mix_1 = np.uint64(0xBF58476D1CE4E5B9)
-    mix_2 = np.uint64(0x94D049BB133111EB)
     lane = np.uint64(0xFFFFFFFF)
-    bits_27, bits_30, bits_31, bits_32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+    bits_32 = np.uint64(32)
     means = np.empty(RESAMPLES, dtype=np.float64)
     for row in range(first_row, last_row):
         state = seeds[row]
@@ -242,10 +261,7 @@ def _draw(
             total = np.int64(0)
             lineups = np.int64(0)
             for week in range(0, weeks, 2):
-                state += golden
-                word = (state ^ (state >> bits_30)) * mix_1
-                word = (word ^ (word >> bits_27)) * mix_2
-                word ^= word >> bits_31
+                state, word = next_word(state)
                 drawn = start + np.int64(((word >> bits_32) * span) >> bits_32)
                 total += sums[drawn]
                 lineups += counts[drawn]
@@ -254,13 +270,4 @@ def _draw(
                     total += sums[drawn]
                     lineups += counts[drawn]
             means[resample] = total / lineups
-        # Only four of the 2,000 sorted means are needed: select them instead of sorting.
-        end = RESAMPLES - 1
-        _select(means, 0, end, _LOW_AT)
-        _select(means, _LOW_AT + 1, end, _LOW_AT + 1)
-        _select(means, _LOW_AT + 2, end, _HIGH_AT)
-        _select(means, _HIGH_AT + 1, end, _HIGH_AT + 1)
-        found[row, 0] = means[_LOW_AT]
-        found[row, 1] = means[_LOW_AT + 1]
-        found[row, 2] = means[_HIGH_AT]
-        found[row, 3] = means[_HIGH_AT + 1]
+        order_statistics(means, found[row])

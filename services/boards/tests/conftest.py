@@ -15,6 +15,8 @@ from common import events as ev
 from common.clock import wall
 from common.inbox import Delivery, apply
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 _spec = importlib.util.spec_from_file_location("boards_script", Path(__file__).with_name("script.py"))
 _script = importlib.util.module_from_spec(_spec)
 sys.modules["boards_script"] = _script

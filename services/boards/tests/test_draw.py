@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from hashlib import sha256
 from importlib.resources import files
 from itertools import islice
 from typing import Any
@@ -14,22 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_draw import plain_ends, plain_words
 
 from boards.draw import DrawError, Interval, Series, first_words, interval, intervals
 
 VECTORS = json.loads(files("boards").joinpath("interval_draw.json").read_text("utf-8"))
 
 WEEKS = st.lists(st.tuples(st.integers(-50_000, 3_000_000), st.integers(1, 400)), min_size=0, max_size=19)
-
-
-def plain_words(label):
-    state = int(sha256(label.encode("utf-8")).hexdigest()[:16], 16)
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) % 2**64
-        z = state
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-        yield z ^ z >> 31
 
 
 def plain_draw(label, sums, counts):
@@ -43,16 +33,7 @@ def plain_draw(label, sums, counts):
         lanes = [lane for word in islice(stream, math.ceil(weeks / 2)) for lane in (word // 2**32, word % 2**32)]
         drawn = [lane * weeks // 2**32 for lane in lanes[:weeks]]
         means.append(sum(sums[i] for i in drawn) / sum(counts[i] for i in drawn))
-    means.sort()
-
-    def end(p):
-        h = 1999 * p
-        k = math.floor(h)
-        f = h - k
-        step = f * (means[k + 1] - means[k])
-        return means[k] + step
-
-    return sum(sums) / sum(counts), end(0.025), end(0.975)
+    return sum(sums) / sum(counts), *plain_ends(means)
 
 
 @pytest.mark.rule("B4")
