@@ -164,6 +164,15 @@ class Metrics:
         self.certification_failures = Counter(
             "mafl_certification_failures", "Weeks whose optimum the two methods do not agree on", registry=registry
         )
+        self.feed_looks = Counter(
+            "mafl_feed_looks",
+            "Looks of the live feed of statistics, by outcome: imported, unchanged, nothing-due, or what went wrong",
+            ["outcome"],
+            registry=registry,
+        )
+        self.feed_failing = Gauge(
+            "mafl_feed_failing", "Whether the last look of the live feed of statistics failed", registry=registry
+        )
         self.settle_seconds = Histogram(
             "mafl_settle_seconds",
             "Time to settle a week",

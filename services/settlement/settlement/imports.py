@@ -60,12 +60,16 @@ def read_statistics(*files: bytes, season: int | None = None, week: int | None =
         rows, blank = rows + read, blank + nothing
         ignored += unused
     notes = nflverse.add_defences(teams, lines)
+    scored: dict[Week, set[str]] = {}
+    for of, team in teams.scores:
+        scored.setdefault(of, set()).add(team)
     return Statistics(
         lines=lines.lines(),
         people=lines.people(),
         rows=rows,
         blank=blank,
         ignored_columns=tuple(dict.fromkeys(ignored)),
+        scored={week: frozenset(of_week) for week, of_week in scored.items()},
         formats=tuple(formats),
         notes=tuple(notes),
     )

@@ -47,8 +47,8 @@ class Statistics:
 
     ``rows`` counts the rows of the wanted weeks, ``blank`` those of them on which no statistic is known: they tell
     nothing of a player and leave no line. ``ignored_columns`` are those that are no statistic. ``people`` has who is
-    who, by id, in the weeks of ``lines``; ``formats`` what the files are, ``notes`` what an operator should know of
-    them.
+    who, by id, in the weeks of ``lines``; ``scored`` the teams of which the files have a score; ``formats`` what the
+    files are, ``notes`` what an operator should know of them.
     """
 
     lines: dict[Week, dict[str, Line]] = field(default_factory=dict)
@@ -56,6 +56,7 @@ class Statistics:
     rows: int = 0
     blank: int = 0
     ignored_columns: tuple[str, ...] = ()
+    scored: dict[Week, frozenset[str]] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -10,11 +10,12 @@ from fastapi import FastAPI
 from common import audit
 from common.service import Runtime, Service, create_app
 from common.settings import Settings
-from settlement import api
+from settlement import api, feed
 from settlement.certify import certify
 from settlement.consumers import HANDLERS
 from settlement.optimal import Player, optimal
 from settlement.ranks import standing
+from settlement.settings import FeedSettings
 from settlement.tools import DEFAULT_CAP, DEFAULT_ROSTER
 
 
@@ -34,13 +35,15 @@ def _solve_something() -> None:
 
 def app(settings: Settings | None = None) -> FastAPI:
     """The application; settings come from the environment unless given."""
+    following = FeedSettings()
     return create_app(
         Service(
             name="settlement",
             package="settlement",
             routers=(api.router, api.operator, audit.routes("settlement")),
             handlers=HANDLERS,
-            tasks=(be_ready_to_solve,),
+            tasks=(be_ready_to_solve, *feed.tasks(following)),
+            state={feed.FEED: following},
         ),
         settings,
     )

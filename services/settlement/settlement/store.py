@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    and_,
     func,
     select,
     text,
@@ -346,6 +347,20 @@ class Store:
             .order_by(CONTESTS.c.contest)
         )
         return [(opened, row.locked) for row in rows if (opened := _opened(row)) is not None]
+
+    async def contests_without_final_statistics(self) -> list[ev.ContestOpened]:
+        """The locked contests of weeks that have no final statistics, in order."""
+        final = and_(WEEKS.c.season == CONTESTS.c.season, WEEKS.c.week == CONTESTS.c.week, WEEKS.c.final)
+        rows = await self.connection.execute(
+            select(CONTESTS.c.opened, CONTESTS.c.games)
+            .where(
+                CONTESTS.c.opened.is_not(None),
+                CONTESTS.c.entries.is_not(None),
+                ~select(WEEKS).where(final).exists(),
+            )
+            .order_by(CONTESTS.c.contest)
+        )
+        return [opened for row in rows if (opened := _opened(row)) is not None]
 
     async def next_scores(self, contest: str) -> int:
         """The next number of a contest's provisional scores; holds the contest's row until the transaction ends."""

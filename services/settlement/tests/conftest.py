@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import pytest
 
 from common import events as ev
@@ -195,3 +197,16 @@ def statistics_file(read_data: Callable[[str], list[dict[str, str]]]) -> Callabl
         return text.getvalue().encode()
 
     return make
+
+
+@pytest.fixture
+async def http_client() -> AsyncIterator[Callable[[str], httpx.AsyncClient]]:
+    """``http_client("http://127.0.0.1:80/releases")``: clients that are closed when the test ends."""
+    async with contextlib.AsyncExitStack() as opened:
+
+        def client(base_url: str) -> httpx.AsyncClient:
+            made = httpx.AsyncClient(base_url=base_url, timeout=10)
+            opened.push_async_callback(made.aclose)
+            return made
+
+        yield client

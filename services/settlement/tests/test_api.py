@@ -21,6 +21,8 @@ from settlement.optimal import best_lineups
 from settlement.store import LINEUPS, RESULTS, SETTLEMENTS, STATISTICS
 from testkit.fixtures import Start, Started
 
+from .nflverse_made import as_csv, as_parquet, game, team
+
 Play = Callable[..., Any]
 File = Callable[..., bytes]
 
@@ -104,27 +106,14 @@ async def test_files_of_nflverse_are_read_together_and_strangers_are_told(start:
             (known, "", 5, 1),
         )
     )
-    names = (
-        *("passing_tds", "rushing_tds", "passing_2pt_conversions", "rushing_2pt_conversions", "fg_made", "pat_made"),
-        *("sacks_suffered", "fg_blocked", "pat_blocked", "special_teams_tds", "def_sacks", "def_interceptions"),
-        *("def_tds", "def_safeties", "fumble_recovery_opp", "fumble_recovery_tds"),
-    )
-    teams = (
-        "season,week,team,opponent_team,"
-        + ",".join(names)
-        + "\n"
-        + "".join(
-            f"2017,4,{team},{opponent}," + ",".join(str(counts.get(name, 0)) for name in names) + "\n"
-            for team, opponent, counts in (
-                ("PIT", "BAL", {"rushing_tds": 3, "fg_made": 2, "pat_made": 2, "def_interceptions": 2}),
-                ("BAL", "PIT", {"passing_tds": 1, "fg_made": 1, "sacks_suffered": 4}),
-            )
-        )
-    )
-    games = "game_id,season,week,away_team,home_team,away_score,home_score\n2017_04_PIT_BAL,2017,4,PIT,BAL,26,9\n"
+    teams = [
+        team(2017, 4, "PIT", "BAL", rushing_tds=3, fg_made=2, pat_made=2, def_interceptions=2),
+        team(2017, 4, "BAL", "PIT", passing_tds=1, fg_made=1, sacks_suffered=4),
+    ]
+    games = as_csv([game(2017, 4, "PIT", "BAL", (26, 9))])
     async with start("settlement") as settlement:
         await hear(settlement, week)
-        form = [("file", (name, text.encode())) for name, text in (("p", players), ("t", teams), ("g", games))]
+        form = [("file", file) for file in (players.encode(), as_parquet(teams), games)]
         answer = await settlement.operator.post(LIVE, files=form)
         assert answer.status_code == 200, answer.text
         report = answer.json()

@@ -18,6 +18,8 @@ from settlement.imports import OWN, read_statistics
 from settlement.lines import Week, line_of
 from settlement.tables import MOST_CELLS, BadTable
 
+from .nflverse_made import as_csv, as_parquet, game
+
 HERE = Path(__file__).parent / "data"
 TEAMS = (HERE / "stats_team_week_2025_EXCERPT.csv").read_bytes()
 PLAYERS = (HERE / "stats_player_week_2025_EXCERPT.csv").read_bytes()
@@ -34,21 +36,6 @@ NEW = {
 OLD = {**NEW, "pass_int": "interceptions", "fum_lost": "rushing_fumbles_lost"}
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    rows = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-def as_parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    file = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), file)
-    return bytes(file.getvalue())
-
-
 def changed(file: bytes, team: str, **changes: object) -> bytes:
     """A file of teams or players with other cells in one team's row."""
     rows = list(csv.DictReader(io.StringIO(file.decode())))
@@ -59,12 +46,8 @@ def defence(team: str, *files: bytes) -> dict[str, int]:
     return read_statistics(*files).lines[FIRST][f"DST-{team}"]
 
 
-def games(*results: tuple[str, int | str, str, int | str]) -> bytes:
-    return as_csv(
-        {"game_id": f"2025_01_{away}_{home}", "season": 2025, "week": 1, "away_team": away, "home_team": home,
-         "away_score": ours, "home_score": theirs}
-        for away, ours, home, theirs in results
-    )  # fmt: skip
+def games(*results: tuple[str, str, tuple[int, int] | None]) -> bytes:
+    return as_csv(game(2025, 1, away, home, score) for away, home, score in results)
 
 
 @pytest.mark.rule("S1")
@@ -116,7 +99,7 @@ def test_they_are_what_the_data_has_of_the_season_of_2025() -> None:
 def test_the_score_of_the_game_decides_what_no_column_has(
     score: int, touchdowns: int, safeties: int, allowed_by_tennessee: int, said: list[str]
 ) -> None:
-    found = read_statistics(TEAMS, games(("TEN", 12, "DEN", score), ("SF", "", "SEA", "")))
+    found = read_statistics(TEAMS, games(("TEN", "DEN", (12, score)), ("SF", "SEA", None)))
     denver, tennessee = (found.lines[FIRST][f"DST-{team}"] for team in ("DEN", "TEN"))
     assert (denver["dst_td"], denver["dst_safety"]) == (touchdowns, safeties)
     assert (tennessee["dst_points_against"], tennessee["dst_points_allowed"]) == (score, allowed_by_tennessee)
@@ -136,7 +119,7 @@ def test_points_of_special_teams_count_as_allowed_those_of_a_defence_do_not() ->
 @pytest.mark.rule("S1")
 def test_one_fumble_return_in_two_columns_is_one_touchdown() -> None:
     both = changed(TEAMS, "DEN", def_tds=1, fumble_recovery_tds=1)
-    score = games(("TEN", 12, "DEN", 26))
+    score = games(("TEN", "DEN", (12, 26)))
     assert (defence("DEN", both)["dst_td"], defence("DEN", both, score)["dst_td"]) == (2, 1)
     assert defence("TEN", both, score)["dst_points_allowed"] == 20
 
