@@ -1,6 +1,7 @@
 """``./run bench NAME``: one measurement beside its peers, several rounds in turn, and medians.
 
 ./run bench intake [--rounds N] [--seconds S] [--clients N] [--beside TREE] [--json]
+./run bench week [--lineups N,N,...] [--rounds N] [--json]
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ MEASURED = {
     "best": ("the 100 best lineups beside pydfs-lineup-optimizer", "solving", {"count": 100}),
     "moderation": ("what moderation judges: a backlog with one and two processes, 200 lineups at once", "judging", {}),
     "intervals": ("the interval draw beside scipy.stats.bootstrap", "intervals", {}),
+    "week": ("a week of so many lineups, from its lock to the boards that show it settled", "week", {}),
 }
 """The measurements there are: what each is, its module (with ``arguments`` and ``main``), what ``main`` gets more."""
-
-LATER = ("week",)
-"""Those that DESIGN.md names and that do not exist yet."""
 
 
 def main(given: list[str]) -> int:
@@ -31,8 +30,7 @@ def main(given: list[str]) -> int:
         parser.parse_args(given)
     name = given[0]
     if name not in MEASURED:
-        why = "is not measured yet" if name in LATER else "is nothing that can be measured"
-        print(f"run bench: {name!r} {why}; there are: {', '.join(MEASURED)}", file=sys.stderr)
+        print(f"run bench: {name!r} cannot be measured; there are: {', '.join(MEASURED)}", file=sys.stderr)
         return 2
     _, module_name, more = MEASURED[name]
     module = import_module(module_name)

@@ -306,6 +306,24 @@ async def load(ports: list[int], requests: list[bytes], warm: float, seconds: fl
     return figures
 
 
+async def send_each(port: int, requests: Iterable[bytes], connections: int = 32) -> None:
+    """Send each request once, over some connections; raises ``SystemExit`` where an answer was no 201."""
+    left = iter(requests)
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in left:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if b" 201 " not in head[:20]:
+                raise SystemExit(f"a lineup was not taken: {head[:200].decode()}")
+            length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+        writer.close()
+
+    await asyncio.gather(*(one() for _ in range(connections)))
+
+
 async def measure(
     clients: int, seconds: float, rounds: int, trees: dict[str, tuple[Path, int]], warm: float = 1.0
 ) -> tuple[dict[str, list[Figures]], int]:

@@ -28,7 +28,7 @@ from uuid import uuid4
 
 import httpx
 import psycopg
-from intake import CONTEST, NAMES, ROOT, TOKEN, WORDS, Copy, Stand, processor_time, stand, uvicorn
+from intake import CONTEST, NAMES, ROOT, TOKEN, WORDS, Copy, Stand, processor_time, send_each, stand, uvicorn
 from measuring import machine, median, say
 from psycopg.types.json import Jsonb
 
@@ -168,7 +168,7 @@ async def at_once(servers: Stand, place: Place) -> Figures:
         async with httpx.AsyncClient(base_url=address, headers=headers, timeout=30) as operator:
             watching = asyncio.create_task(watch(operator))
             begun = time.perf_counter()
-            await _send(taking.port, requests)
+            await send_each(taking.port, requests)
             taken = time.perf_counter() - begun
             while await asyncio.to_thread(place.judged) < len(requests) * TEXTS:
                 if time.perf_counter() - begun > PATIENCE:
@@ -178,24 +178,6 @@ async def at_once(servers: Stand, place: Place) -> Figures:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
     return {"taken": taken, "judged": judged, "oldest": max(ages, default=0.0), "deepest": max(depths, default=0)}
-
-
-async def _send(port: int, requests: list[bytes], connections: int = 32) -> None:
-    """Each request once."""
-    left = iter(requests)
-
-    async def one() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for request in left:
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            if b" 201 " not in head[:20]:
-                raise SystemExit(f"a lineup was not taken: {head[:200].decode()}")
-            length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            await reader.readexactly(int(length.partition(b":")[2]))
-        writer.close()
-
-    await asyncio.gather(*(one() for _ in range(connections)))
 
 
 async def measure(rounds: int, lineups: int, agents: int) -> dict[str, list[Figures]]:

@@ -100,11 +100,29 @@ def test_the_draw_is_measured_beside_scipy_whose_intervals_are_as_wide() -> None
     assert all(seconds > 0 for seconds in found["seconds"].values())
 
 
+@pytest.mark.rule("S1", "S5")
+def test_a_week_goes_from_its_lock_to_the_boards_with_every_lineup_once() -> None:
+    done = bench("week", "--lineups", "20,200", "--json")
+    # It ends with an error where a lineup has no result or two, or where a service does not answer meanwhile.
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["name"] == "week"
+    assert found["seconds"].keys() == {"20", "200"}
+    assert found["ratios"].keys() == found["processor_ratios"].keys() == {"200"}
+    (of_round,) = found["rounds"]
+    for number, figures in of_round.items():
+        assert figures["seconds"] == found["seconds"][number] == pytest.approx(figures["marks"]["shown"], rel=0.01)
+        assert 0 < figures["marks"]["lock"] < figures["marks"]["settlement_intake"] < figures["marks"]["shown"]
+        assert figures["processor"].keys() == {"contests", "settlement", "boards", "postgresql", "nats"}
+        assert all(figures["memory"][name] > 0 for name in figures["processor"])
+        assert figures["waited"].keys() == {"contests", "settlement", "boards", "page"}
+    assert "must be numbers" in bench("week", "--lineups", "none").stderr
+
+
 def test_what_cannot_be_measured_is_named_with_what_can() -> None:
-    for name, why in (("week", "is not measured yet"), ("speed", "is nothing that can be measured")):
-        done = bench(name, "--json")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert f"run bench: '{name}' {why}; there are: intake, optimal, best, moderation, intervals" in done.stderr
+    done = bench("speed", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'speed' cannot be measured; there are: intake, optimal, best, moderation, intervals, week" in done.stderr
     assert "intake: lineups taken" in " ".join(bench("--help").stdout.split())
 
 

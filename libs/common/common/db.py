@@ -9,15 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import asyncpg
 import psycopg
-from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, MetaData, SmallInteger, Table, Text, text
+from pydantic_core import to_json
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Dialect,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -239,6 +254,34 @@ async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
     if not isinstance(found, psycopg.AsyncConnection):
         raise TypeError(f"{type(found).__name__} is no connection of psycopg")
     return found
+
+
+_TYPES: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+
+
+_ADDING = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {rows}"
+
+
+@cache
+def given_rows(table: Table) -> str:
+    """A source of rows for statements of psycopg: all that one parameter, made by :func:`as_rows`, gives.
+
+    Its columns are the table's by name and type; one that a row does not give is null.
+    """
+    columns = ", ".join(f"{column.name} {column.type.compile(dialect=_TYPES)}" for column in table.c)
+    return f"json_to_recordset(%b::json) AS given ({columns})"
+
+
+@cache
+def adding_rows(table: Table) -> str:
+    """A statement that inserts the :func:`given_rows` into their table, to be gone on with ``ON CONFLICT`` and more."""
+    columns = ", ".join(column.name for column in table.c)
+    return _ADDING.format(table=table.name, columns=columns, rows=given_rows(table))
+
+
+def as_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows by the names of their columns as one parameter; values are what JSON can be made of, models too."""
+    return to_json(rows).decode()
 
 
 class Unreachable(Exception):

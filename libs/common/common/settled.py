@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 
 from common import events as ev
 from common.canonical import canonical_json, sha256_hex
+from common.commitment import json_string
 
 PickTuple = tuple[str, str, int, int]
 """Slot, player's id, price and points of a pick, for those who keep no events."""
@@ -66,16 +67,18 @@ def digest(
 
 def lineup_form(model: str, marks: ev.Marks, points: int, share: int, regret: int, picks: Iterable[PickTuple]) -> bytes:
     """The RFC 8785 form of one lineup of the digest's document; its picks may come in any order."""
-    return canonical_json(
-        {
-            "model": model,
-            "marks": {"cohort": marks.cohort, "house": marks.house, "reference": marks.reference},
-            "points": points,
-            "share": share,
-            "regret": regret,
-            "picks": [
-                {"slot": slot, "player_id": player_id, "price": price, "points": worth}
-                for slot, player_id, price, worth in sorted(picks)
-            ],
-        }
+    # Written out, members in their order: there is one for every lineup, and the library takes ten times as long.
+    listed = ",".join(
+        [
+            f'{{"player_id":{json_string(player_id)},"points":{worth},"price":{price},"slot":{json_string(slot)}}}'
+            for slot, player_id, price, worth in sorted(picks)
+        ]
     )
+    cohort, house, reference = (_BOOLEAN[mark] for mark in (marks.cohort, marks.house, marks.reference))
+    return (
+        f'{{"marks":{{"cohort":{cohort},"house":{house},"reference":{reference}}},"model":{json_string(model)},'
+        f'"picks":[{listed}],"points":{points},"regret":{regret},"share":{share}}}'
+    ).encode()
+
+
+_BOOLEAN = {True: "true", False: "false"}

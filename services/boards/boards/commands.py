@@ -13,14 +13,15 @@ from common.outbox import emit
 from common.settled import digest, lineup_form
 
 
-async def take_result(store: Store, event: ev.LineupSettled) -> None:
-    """Keep a lineup's result; switch to its settlement version when that is whole."""
-    await _switch_if_whole(store, event.contest, event.settlement, await store.put_result(event))
+async def take_results(store: Store, events: Sequence[ev.LineupSettled]) -> None:
+    """Keep lineups' results; switch to their settlement versions where those are whole."""
+    for progress in await store.put_results(events):
+        await _switch_if_whole(store, progress)
 
 
 async def take_week(store: Store, event: ev.WeekSettled) -> None:
     """Keep a settlement version's summary; switch to it when all of its results are here."""
-    await _switch_if_whole(store, event.contest, event.settlement, await store.put_week(event))
+    await _switch_if_whole(store, await store.put_week(event))
 
 
 async def redact(store: Store, event: ev.TextRedacted) -> None:
@@ -30,7 +31,8 @@ async def redact(store: Store, event: ev.TextRedacted) -> None:
     await emit(store.connection, ev.RedactedInBoards(**about), 1)
 
 
-async def _switch_if_whole(store: Store, contest: str, settlement: int, progress: Progress) -> None:
+async def _switch_if_whole(store: Store, progress: Progress) -> None:
+    contest, settlement = progress.contest, progress.settlement
     if progress.complete and await _proven(store, contest, settlement) and await store.show(contest, settlement):
         await store.make_row_weeks(contest)
 
@@ -40,15 +42,19 @@ async def _proven(store: Store, contest: str, settlement: int) -> bool:
 
     A version that is not stays kept and unshown, and counted among the weeks that wait; a person must look.
     """
-    week, results = await store.whole(contest, settlement)
-    found = await anyio.to_thread.run_sync(_digest, week, results)
+    week = await store.settled(contest, settlement)
+    forms: list[bytes] = []
+    async for results in store.results(contest, settlement):
+        forms += await anyio.to_thread.run_sync(_forms, results)
+    optimal = ev.OptimalLineup.model_validate(week.optimal)
+    found = await anyio.to_thread.run_sync(digest, contest, week.scoring, optimal, week.players, forms)
     if found != week.digest:
         logger.error("results do not have their digest", contest=contest, settlement=settlement, found=found)
     return bool(found == week.digest)
 
 
-def _digest(week: Record, results: Sequence[Record]) -> str:
-    forms = (
+def _forms(results: Sequence[Record]) -> list[bytes]:
+    return [
         lineup_form(
             result.model,
             ev.Marks(house=result.house, cohort=result.cohort, reference=result.reference),
@@ -58,8 +64,7 @@ def _digest(week: Record, results: Sequence[Record]) -> str:
             ((pick["slot"], pick["player_id"], pick["price"], pick["points"]) for pick in result.picks),
         )
         for result in results
-    )
-    return digest(week.contest, week.scoring, ev.OptimalLineup.model_validate(week.optimal), week.players, forms)
+    ]
 
 
 async def rebuild(store: Store) -> int:

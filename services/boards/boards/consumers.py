@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from boards import commands
@@ -52,9 +54,9 @@ async def contest_locked(connection: AsyncConnection, event: ev.ContestLocked, e
     await Store(connection).put_lock(event)
 
 
-@HANDLERS.on(ev.LineupLocked)
-async def lineup_locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
-    await Store(connection).put_lineup(event)
+@HANDLERS.on_many(ev.LineupLocked)
+async def lineups_locked(connection: AsyncConnection, events: Sequence[ev.LineupLocked]) -> None:
+    await Store(connection).put_lineups(events)
 
 
 @HANDLERS.on(ev.ReasoningJudged)
@@ -77,9 +79,9 @@ async def scores_updated(connection: AsyncConnection, event: ev.ScoresUpdated, e
     await Store(connection).put_provisional(event)
 
 
-@HANDLERS.on(ev.LineupSettled)
-async def lineup_settled(connection: AsyncConnection, event: ev.LineupSettled, envelope: ev.Envelope) -> None:
-    await commands.take_result(Store(connection), event)
+@HANDLERS.on_many(ev.LineupSettled)
+async def lineups_settled(connection: AsyncConnection, events: Sequence[ev.LineupSettled]) -> None:
+    await commands.take_results(Store(connection), events)
 
 
 @HANDLERS.on(ev.WeekSettled)

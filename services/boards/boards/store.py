@@ -7,7 +7,7 @@ labels, contests, schedules, locks, lineups, words, scores, results and settleme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,6 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
-    bindparam,
     case,
     cast,
     delete,
@@ -46,6 +45,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from boards.domain import AgentCard, Kind, Labels, RowWeek
 from common import events as ev
+from common.db import adding_rows, as_rows, driver
 
 METADATA = MetaData()
 
@@ -247,6 +247,8 @@ _FLAGGED = ev.State.FLAGGED.value
 class Progress:
     """How much of a settlement version is here; ``expected`` is ``None`` until ``week.settled`` has come."""
 
+    contest: str
+    settlement: int
     arrived: int
     expected: int | None
 
@@ -308,24 +310,18 @@ def _card(row: Record) -> AgentCard:
     )
 
 
-# Built once: there is one of each for every lineup, and building a statement costs more than sending it.
-_PROGRESS = (SETTLEMENTS.c.arrived, SETTLEMENTS.c.expected)
-_PUT_LINEUP = insert(LINEUPS).on_conflict_do_nothing()
-
-
-def _put_result() -> Any:
-    """Add a result, and count it where it is new."""
-    parameters = {column.name: bindparam(f"of_{column.name}", type_=column.type) for column in RESULTS.c}
-    added = insert(RESULTS).values(parameters).on_conflict_do_nothing().returning(RESULTS.c.lineup_id).cte("added")
-    counted = select(parameters["contest"], parameters["settlement"], func.count()).select_from(added)
-    statement = insert(SETTLEMENTS).from_select(["contest", "settlement", "arrived"], counted)
-    return statement.on_conflict_do_update(
-        index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement],
-        set_={"arrived": SETTLEMENTS.c.arrived + statement.excluded.arrived},
-    ).returning(*_PROGRESS)
-
-
-_PUT_RESULT = _put_result()
+_PUT_LINEUPS = f"{adding_rows(LINEUPS)} ON CONFLICT DO NOTHING"
+_PROGRESS = (SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement, SETTLEMENTS.c.arrived, SETTLEMENTS.c.expected)
+# Add results, and count those that are new.
+_PUT_RESULTS = """
+WITH added AS ({} ON CONFLICT DO NOTHING RETURNING contest, settlement)
+INSERT INTO settlements (contest, settlement, arrived)
+SELECT contest, settlement, count(*) FROM added GROUP BY contest, settlement ORDER BY contest, settlement
+ON CONFLICT (contest, settlement) DO UPDATE SET arrived = settlements.arrived + excluded.arrived
+RETURNING {}
+""".format(adding_rows(RESULTS), ", ".join(map(str, _PROGRESS)))
+_PORTION = 2_000
+"""Results that are read at a time."""
 
 
 class Store:
@@ -397,23 +393,26 @@ class Store:
         statement = insert(LOCKS).values(contest=event.contest, locked_at=event.locked_at, entries=event.entries)
         await self.connection.execute(statement.on_conflict_do_nothing())
 
-    async def put_lineup(self, event: ev.LineupLocked) -> None:
-        """Keep a locked lineup: picks and numbers."""
-        values = {
-            "lineup_id": event.lineup_id,
-            "contest": event.contest,
-            "agent_id": event.agent_id,
-            "revision": event.revision,
-            "model": event.model,
-            **_of_marks(event.marks),
-            "picks": _dumped(event.picks),
-            "total_price": event.total_price,
-            "projected_score": event.projected_score,
-            "confidence": event.confidence,
-            "accepted_at": event.accepted_at,
-            "salt": event.salt,
-        }
-        await self.connection.execute(_PUT_LINEUP, values)
+    async def put_lineups(self, events: Sequence[ev.LineupLocked]) -> None:
+        """Keep locked lineups: picks and numbers."""
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "contest": event.contest,
+                "agent_id": event.agent_id,
+                "revision": event.revision,
+                "model": event.model,
+                **_of_marks(event.marks),
+                "picks": event.picks,
+                "total_price": event.total_price,
+                "projected_score": event.projected_score,
+                "confidence": event.confidence,
+                "accepted_at": event.accepted_at,
+                "salt": event.salt,
+            }
+            for event in sorted(events, key=lambda event: event.lineup_id)
+        ]
+        await (await driver(self.connection)).execute(_PUT_LINEUPS, [as_rows(rows)])
 
     async def put_states(self, event: ev.ReasoningJudged, version: int) -> None:
         """Keep the newest state of each text, and drop a text that is no longer cleared."""
@@ -527,24 +526,28 @@ class Store:
         }
         await self._newest(PROVISIONAL, {"contest": event.contest, "part": event.part}, values, "sequence")
 
-    async def put_result(self, event: ev.LineupSettled) -> Progress:
-        """Keep one lineup's result under its version; how much of that version is here now."""
-        values = {
-            "contest": event.contest,
-            "settlement": event.settlement,
-            "lineup_id": event.lineup_id,
-            "agent_id": event.agent_id,
-            "model": event.model,
-            **_of_marks(event.marks),
-            "points": event.points,
-            "share": event.share,
-            "regret": event.regret,
-            "picks": _dumped(event.picks),
-            "rank": event.rank,
-            "tied": event.tied,
-            "percentile": event.percentile,
-        }
-        return await self._progress(_PUT_RESULT, {f"of_{name}": value for name, value in values.items()})
+    async def put_results(self, events: Sequence[ev.LineupSettled]) -> list[Progress]:
+        """Keep lineups' results under their versions; how much is here now of each that has got more."""
+        rows = [
+            {
+                "contest": event.contest,
+                "settlement": event.settlement,
+                "lineup_id": event.lineup_id,
+                "agent_id": event.agent_id,
+                "model": event.model,
+                **_of_marks(event.marks),
+                "points": event.points,
+                "share": event.share,
+                "regret": event.regret,
+                "picks": event.picks,
+                "rank": event.rank,
+                "tied": event.tied,
+                "percentile": event.percentile,
+            }
+            for event in sorted(events, key=lambda event: (event.contest, event.settlement, event.lineup_id))
+        ]
+        found = await (await driver(self.connection)).execute(_PUT_RESULTS, [as_rows(rows)])
+        return [Progress(*row) for row in await found.fetchall()]
 
     async def put_week(self, event: ev.WeekSettled) -> Progress:
         """Keep what a settlement version says of its week; how much of that version is here now."""
@@ -560,15 +563,12 @@ class Store:
             "no_ranks": event.no_ranks,
         }
         statement = insert(SETTLEMENTS).values(contest=event.contest, settlement=event.settlement, arrived=0, **values)
-        return await self._progress(
+        found = await self.connection.execute(
             statement.on_conflict_do_update(
                 index_elements=[SETTLEMENTS.c.contest, SETTLEMENTS.c.settlement], set_=values
             ).returning(*_PROGRESS)
         )
-
-    async def _progress(self, statement: Any, values: dict[str, Any] | None = None) -> Progress:
-        row = (await self.connection.execute(statement, values)).one()
-        return Progress(row.arrived, row.expected)
+        return Progress(*found.one())
 
     async def _newest(self, table: Table, key: dict[str, Any], values: dict[str, Any], version: str) -> None:
         statement = insert(table).values(**key, **values)
@@ -638,12 +638,20 @@ class Store:
         )
         return [(contest, settlement) for contest, settlement in rows]
 
-    async def whole(self, contest: str, settlement: int) -> tuple[Record, Sequence[Record]]:
-        """A settlement version's week and all of its results."""
+    async def settled(self, contest: str, settlement: int) -> Record:
+        """A settlement version's week."""
         of_version = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
-        week = (await self.connection.execute(select(SETTLEMENTS).where(*of_version))).one()
-        results = select(RESULTS).where(RESULTS.c.contest == contest, RESULTS.c.settlement == settlement)
-        return week, (await self.connection.execute(results)).all()
+        return (await self.connection.execute(select(SETTLEMENTS).where(*of_version))).one()
+
+    async def results(self, contest: str, settlement: int) -> AsyncIterator[Sequence[Record]]:
+        """All results of a settlement version, portion by portion."""
+        of_version = RESULTS.c.contest == contest, RESULTS.c.settlement == settlement
+        statement = select(RESULTS).where(*of_version).order_by(RESULTS.c.lineup_id).limit(_PORTION)
+        portion = (await self.connection.execute(statement)).all()
+        while portion:
+            yield portion
+            after = RESULTS.c.lineup_id > portion[-1].lineup_id
+            portion = (await self.connection.execute(statement.where(after))).all()
 
     async def shown(self) -> set[tuple[str, int]]:
         """The contests on the boards, each with the settlement version shown."""

@@ -20,7 +20,7 @@ The errors, beside their use::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -30,10 +30,10 @@ import anyio.to_thread
 from common import audit
 from common import events as ev
 from common.clock import Clock
-from common.db import Database
+from common.db import Database, driver
 from common.logs import logger
 from common.metrics import Metrics
-from common.outbox import emit, emit_all
+from common.outbox import Recorded, emit, record, recorded
 from common.problems import NotFound, Problem, shown
 from common.tables import Fault
 from settlement.domain import BadScoring
@@ -41,7 +41,16 @@ from settlement.imports import read_statistics
 from settlement.lines import Statistics, Week, line_of
 from settlement.matching import MOST_LISTED, unknown
 from settlement.optimal import InfeasibleError, TooFineError
-from settlement.results import Entry, ImpossibleLineupError, Outcome, lineup_points, pool_points, silent_games, work_out
+from settlement.results import (
+    Entry,
+    ImpossibleLineupError,
+    Outcome,
+    Result,
+    lineup_points,
+    pool_points,
+    silent_games,
+    work_out,
+)
 from settlement.store import Imported, Settled, Store
 from settlement.tables import BadTable
 
@@ -430,9 +439,11 @@ async def _written(
         no_ranks=outcome.no_ranks,
     )
     await store.keep_settlement(settled, outcome)
-    events = _events(settled, outcome)
-    while portion := [(event, settled.settlement) for event in islice(events, _PORTION)]:
-        await emit_all(store.connection, portion)
+    results = iter(outcome.results)
+    raw = await driver(store.connection)
+    while portion := list(islice(results, _PORTION)):
+        await record(raw, [_lineup_settled(settled, result) for result in portion])
+    await emit(store.connection, _week_settled(settled, outcome), settled.settlement)
     await audit.record(
         store.connection,
         what="settle",
@@ -449,27 +460,32 @@ async def _written(
     return settled, True
 
 
-def _events(settled: Settled, outcome: Outcome) -> Iterator[ev.Event]:
-    for result in outcome.results:
-        yield ev.LineupSettled(
-            contest=settled.contest,
-            settlement=settled.settlement,
-            lineup_id=result.entry.lineup_id,
-            agent_id=result.entry.agent_id,
-            model=result.entry.model,
-            marks=result.entry.marks,
-            points=result.points,
-            share=result.share,
-            regret=result.regret,
-            picks=tuple(
-                ev.SettledPick(slot=pick.slot, player_id=pick.player_id, price=pick.price, points=points)
-                for pick, points in zip(result.entry.picks, result.picks, strict=True)
-            ),
-            rank=result.rank,
-            tied=result.tied,
-            percentile=result.percentile,
-        )
-    yield ev.WeekSettled(
+def _lineup_settled(settled: Settled, result: Result) -> Recorded:
+    """``LineupSettled`` of a result, of plain values: there is one for every lineup, and its model costs more."""
+    entry = result.entry
+    data = {
+        "contest": settled.contest,
+        "settlement": settled.settlement,
+        "lineup_id": entry.lineup_id,
+        "agent_id": entry.agent_id,
+        "model": entry.model,
+        "marks": entry.marks,
+        "points": result.points,
+        "share": result.share,
+        "regret": result.regret,
+        "picks": [
+            {"slot": pick.slot, "player_id": pick.player_id, "price": pick.price, "points": points}
+            for pick, points in zip(entry.picks, result.picks, strict=True)
+        ],
+        "rank": result.rank,
+        "tied": result.tied,
+        "percentile": result.percentile,
+    }
+    return recorded(ev.LineupSettled, f"lineup/{entry.lineup_id}", data, settled.settlement)
+
+
+def _week_settled(settled: Settled, outcome: Outcome) -> ev.WeekSettled:
+    return ev.WeekSettled(
         contest=settled.contest,
         settlement=settled.settlement,
         reason=settled.reason,

@@ -5,6 +5,8 @@ Events of different aggregates come in any order, so each is kept as it arrives 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
@@ -38,7 +40,7 @@ async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope:
     await Store(connection).keep_locked(event, envelope.aggregateversion)
 
 
-@HANDLERS.on(ev.LineupLocked)
-async def lineup_locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
-    """Keep a frozen lineup."""
-    await Store(connection).keep_lineup(event)
+@HANDLERS.on_many(ev.LineupLocked)
+async def lineups_locked(connection: AsyncConnection, events: Sequence[ev.LineupLocked]) -> None:
+    """Keep frozen lineups."""
+    await Store(connection).keep_lineups(events)

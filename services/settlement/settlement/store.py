@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
+from common.db import adding_rows, as_rows, driver
 from settlement.lines import Line, Week
 from settlement.results import Entry, Outcome, Pick, Result
 
@@ -170,6 +171,14 @@ class Settled:
     no_ranks: str | None
 
 
+_KEEP_LINEUPS = f"""
+{adding_rows(LINEUPS)}
+ON CONFLICT (lineup_id) DO UPDATE
+SET revision = excluded.revision, model = excluded.model, marks = excluded.marks, picks = excluded.picks
+WHERE lineups.revision < excluded.revision
+"""
+
+
 class Store:
     """All queries, in the transaction of one connection."""
 
@@ -223,24 +232,22 @@ class Store:
             .on_conflict_do_update(index_elements=[CONTESTS.c.contest], set_=fixed)
         )
 
-    async def keep_lineup(self, event: ev.LineupLocked) -> None:
-        """Keep a frozen lineup, whether its contest is known yet or not."""
-        statement = insert(LINEUPS).values(
-            lineup_id=event.lineup_id,
-            contest=event.contest,
-            agent_id=event.agent_id,
-            revision=event.revision,
-            model=event.model,
-            marks=event.marks.model_dump(),
-            picks=[[pick.slot, pick.player_id, pick.price] for pick in event.picks],
-        )
-        await self.connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=[LINEUPS.c.lineup_id],
-                set_={name: statement.excluded[name] for name in ("revision", "model", "marks", "picks")},
-                where=LINEUPS.c.revision < statement.excluded.revision,
-            )
-        )
+    async def keep_lineups(self, events: Sequence[ev.LineupLocked]) -> None:
+        """Keep frozen lineups, whether their contest is known yet or not; of a lineup the newest revision."""
+        newest = {event.lineup_id: event for event in sorted(events, key=lambda event: event.revision)}
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "contest": event.contest,
+                "agent_id": event.agent_id,
+                "revision": event.revision,
+                "model": event.model,
+                "marks": event.marks,
+                "picks": [(pick.slot, pick.player_id, pick.price) for pick in event.picks],
+            }
+            for _, event in sorted(newest.items())
+        ]
+        await (await driver(self.connection)).execute(_KEEP_LINEUPS, [as_rows(rows)])
 
     async def contest(self, contest: str) -> Known | None:
         """What is known of a contest."""
@@ -433,11 +440,10 @@ class Store:
             )
         )
         # In portions, so that other requests are answered between them.
+        raw = await driver(self.connection)
         for start in range(0, len(outcome.results), _CHUNK):
-            await self.connection.execute(
-                plain_insert(RESULTS),
-                [_result_row(settled, result) for result in outcome.results[start : start + _CHUNK]],
-            )
+            rows = [_result_row(settled, result) for result in outcome.results[start : start + _CHUNK]]
+            await raw.execute(adding_rows(RESULTS), [as_rows(rows)])
 
 
 def _opened(row: Any) -> ev.ContestOpened | None:
@@ -452,7 +458,7 @@ def _result_row(settled: Settled, result: Result) -> dict[str, Any]:
         "lineup_id": result.entry.lineup_id,
         "agent_id": result.entry.agent_id,
         "model": result.entry.model,
-        "marks": result.entry.marks.model_dump(),
+        "marks": result.entry.marks,
         "points": result.points,
         "share": result.share,
         "regret": result.regret,
