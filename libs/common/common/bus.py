@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import PubAck
 from pydantic import ValidationError
@@ -45,7 +44,8 @@ BATCH = 256
 _PULL_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 0.5
 _BROKEN_PAUSE = 0.5
-_PUBLISH_PATIENCE = 2.0
+_PUBLISH_PATIENCE = 5.0
+"""Seconds in which a stream acknowledges a batch; a disk that writes each message by itself may be slow."""
 
 
 class Bus:
@@ -162,6 +162,14 @@ def _answering(handler: Rpc) -> Callable[[Msg], Awaitable[None]]:
     return answer
 
 
+async def _next(arrived: asyncio.Queue[Msg], patience: float) -> Msg:
+    """The next message. Raises ``TimeoutError`` when none comes for ``patience`` seconds."""
+    with contextlib.suppress(asyncio.QueueEmpty):
+        return arrived.get_nowait()
+    async with asyncio.timeout(patience):
+        return await arrived.get()
+
+
 class Consumer:
     """Reads one durable for ever and applies its events in batches, each batch in one transaction."""
 
@@ -189,14 +197,18 @@ class Consumer:
     async def run(self) -> None:
         """Pull and apply until cancelled."""
         inbox = self._bus.client.new_inbox()
-        subscription = await self._bus.client.subscribe(f"{inbox}.*", pending_msgs_limit=-1, pending_bytes_limit=-1)
+        # A queue of our own: the client's own way to wait for a message makes two tasks for each.
+        arrived: asyncio.Queue[Msg] = asyncio.Queue()
+        subscription = await self._bus.client.subscribe(
+            f"{inbox}.*", cb=arrived.put, pending_msgs_limit=-1, pending_bytes_limit=-1
+        )
         alive = asyncio.create_task(self._keep_alive())
         try:
             number = 0
             waiting = False
             while True:
                 number += 1
-                messages = await self._pull(subscription, f"{inbox}.{number}", wait=waiting)
+                messages = await self._pull(arrived, f"{inbox}.{number}", wait=waiting)
                 waiting = not messages
                 if messages:
                     self._held = messages
@@ -210,7 +222,7 @@ class Consumer:
             with contextlib.suppress(nats.errors.Error):
                 await subscription.unsubscribe()
 
-    async def _pull(self, subscription: Subscription, reply: str, *, wait: bool) -> list[Msg]:
+    async def _pull(self, arrived: asyncio.Queue[Msg], reply: str, *, wait: bool) -> list[Msg]:
         """One pull request: whatever is there at once, or (``wait``) the next message when it comes.
 
         A request is always seen to its end, so that no message arrives for a request that nobody
@@ -229,8 +241,8 @@ class Consumer:
         messages: list[Msg] = []
         while len(messages) < int(request["batch"]):
             try:
-                message = await subscription.next_msg(timeout=patience)
-            except (nats.errors.TimeoutError, TimeoutError):
+                message = await _next(arrived, patience)
+            except TimeoutError:
                 # No heartbeat: the connection was lost, or the durable is gone. Ask anew.
                 break
             status = (message.headers or {}).get("Status") if not message.reply else None

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -17,8 +16,9 @@ from common import events as ev
 from common.canonical import instant
 from common.clock import ReplayClock
 from common.commitment import PICKS, Tree, pointers, salts_by_pointer
+from common.db import driver
 from common.logs import logger
-from common.outbox import emit, emit_all
+from common.outbox import Recorded, emit, emit_all, record, recorded
 from common.problems import Unauthorized, Unavailable
 from common.service import Runtime
 from common.tables import MOST_FAULTS, Malformed
@@ -794,45 +794,55 @@ async def lock_by_operator(runtime: Runtime, store: Store, contest_id: str) -> C
 
 async def _lock(runtime: Runtime, store: Store, contest: Contest) -> Contest:
     """Freeze the final revisions and commit to them. The caller holds the contest exclusively."""
-    finals = await store.final_revisions(contest.contest)
-    commit = partial(commitments.commit, keyring(runtime).signer, contest, finals)
-    made, hashes = await anyio.to_thread.run_sync(commit)
+    hashed: list[bytes] = []
+    entries = 0
+    async for finals in store.final_revisions(contest.contest):
+        hashed.append(await anyio.to_thread.run_sync(commitments.hashes_of, finals))
+        entries += len(finals)
+    hashes = b"".join(hashed)
+    made = await anyio.to_thread.run_sync(commitments.commit, keyring(runtime).signer, contest, entries, hashes)
     await store.add_commitment(made, hashes)
-    contest = await store.change_contest(
-        contest.contest, state="locked", locked_at=contest.locks_at, entries=len(finals)
-    )
+    contest = await store.change_contest(contest.contest, state="locked", locked_at=contest.locks_at, entries=entries)
     locked = ev.ContestLocked(
         contest=contest.contest,
         locked_at=contest.locks_at,
-        entries=len(finals),
+        entries=entries,
         root=made.root.hex(),
         leaves=made.size,
         signature=made.signature.hex(),
         key_id=made.key_id,
         pool=contest.pool,
     )
-    # lineup.submitted took the versions up to the last revision.
-    frozen = [(_frozen(final), final.revision + 1) for final in finals]
+    await emit(store.connection, locked, contest.version)
+    raw = await driver(store.connection)
+    async for numbers in store.final_numbers(contest.contest):
+        await record(raw, [_frozen(final) for final in numbers])
     gone = [(_redacted(row), 1) for row in await store.redactions_to_tell(contest.contest)]
-    await emit_all(store.connection, [(locked, contest.version), *frozen, *gone])
+    await emit_all(store.connection, gone)
     return contest
 
 
-def _frozen(final: Revision) -> ev.LineupLocked:
-    return ev.LineupLocked(
-        contest=final.contest,
-        lineup_id=final.lineup_id,
-        agent_id=final.agent_id,
-        revision=final.revision,
-        accepted_at=final.accepted_at,
-        model=final.model,
-        marks=final.marks,
-        picks=tuple(ev.LockedPick.model_validate(pick) for pick in final.picks),
-        total_price=final.total_price,
-        projected_score=final.projected_score,
-        confidence=final.confidence,
-        salt=salts_by_pointer(final.salts, len(final.picks))[PICKS],
-    )
+def _frozen(final: Mapping[Any, Any]) -> Recorded:
+    """``LineupLocked`` of a final revision, of plain values: there is one for every lineup, and its model costs more.
+
+    ``lineup.submitted`` took the versions up to the last revision.
+    """
+    salts = final["salts"]
+    data = {
+        "contest": final["contest"],
+        "lineup_id": final["lineup_id"],
+        "agent_id": final["agent_id"],
+        "revision": final["revision"],
+        "accepted_at": instant(final["accepted_at"]),
+        "model": final["model"],
+        "marks": {mark: final[mark] for mark in ev.Marks.model_fields},
+        "picks": final["picks"],
+        "total_price": final["total_price"],
+        "projected_score": final["projected_score"],
+        "confidence": final["confidence"],
+        "salt": salts_by_pointer(salts, len(final["picks"]))[PICKS],
+    }
+    return recorded(ev.LineupLocked, f"lineup/{final['lineup_id']}", data, final["revision"] + 1)
 
 
 async def keep_the_lock(runtime: Runtime) -> None:

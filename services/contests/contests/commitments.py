@@ -45,25 +45,31 @@ def leaf_hashes_of(final: Revision) -> list[bytes]:
     ]
 
 
-def commit(signer: Signer, contest: Contest, finals: Sequence[Revision]) -> tuple[Commitment, bytes]:
-    """The commitment to the final revisions of a contest that locks at its lock instant, and the hashes of its leaves.
+def hashes_of(finals: Sequence[Revision]) -> bytes:
+    """The hashes of the leaves of final revisions, one after the other.
 
-    Blocks: 0.65 s of one core for 10,000 lineups of nine picks, 200,000 leaves.
+    Blocks: 0.5 s of one core for 10,000 lineups of nine picks, 200,000 leaves.
     """
-    # By agent's id as text, then revision: of an agent there is one final revision.
-    ordered = sorted(finals, key=lambda final: str(final.agent_id))
-    hashes = b"".join(hashed for final in ordered for hashed in leaf_hashes_of(final))
+    return b"".join([hashed for final in finals for hashed in leaf_hashes_of(final)])
+
+
+def commit(signer: Signer, contest: Contest, entries: int, hashes: bytes) -> Commitment:
+    """The commitment of a contest that locks at its lock instant to its final revisions, so many.
+
+    ``hashes`` are those of its leaves in their order: by agent's id, which sorts as its text does; of an agent there
+    is one final revision. Blocks: 0.15 s of one core for 200,000 leaves.
+    """
     tree = Tree(hashes)
     unsigned = Commitment(
         contest=contest.contest,
         locked_at=contest.locks_at,
-        entries=len(finals),
+        entries=entries,
         size=tree.size,
         root=tree.root,
         signature=b"",
         key_id=signer.key_id,
     )
-    return replace(unsigned, signature=signer.sign(statement_of(unsigned))), hashes
+    return replace(unsigned, signature=signer.sign(statement_of(unsigned)))
 
 
 def statement_of(made: Commitment) -> bytes:

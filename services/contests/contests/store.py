@@ -1,6 +1,6 @@
 """Tables of contests and every query on them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -313,6 +313,9 @@ WITH lineup AS (
 _ADD_REVISIONS_AND_TELL = "\n".join((_ADD_REVISIONS, recording(21)))
 
 
+_PORTION = 500
+"""Final revisions that are read at a time: some 3 MB, and other requests are answered in between."""
+
 _DIALECT: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
@@ -486,16 +489,30 @@ class Store:
         gone = await self._tombstones(REDACTIONS.c.lineup_id == rows[0]["lineup_id"]) if rows else {}
         return [_revision(row, gone) for row in rows]
 
-    async def final_revisions(self, contest: str) -> list[Revision]:
-        """The last revision of each lineup of a contest, by agent."""
+    async def final_revisions(self, contest: str) -> AsyncIterator[list[Revision]]:
+        """The last revision of each lineup of a contest, by agent, portion by portion: all together may be much."""
+        gone = await self._tombstones(REDACTIONS.c.contest == contest)
+        async for portion in self._finals(contest, *REVISIONS.c):
+            yield [_revision(row, gone) for row in portion]
+
+    async def final_numbers(self, contest: str) -> AsyncIterator[list[RowMapping]]:
+        """As :meth:`final_revisions`, and of each what everybody may read after the lock, and its salts."""
+        left_out = ("idempotency_key", "locks_at", "body", "receipt", "signature", "key_id")
+        async for portion in self._finals(contest, *(column for column in REVISIONS.c if column.name not in left_out)):
+            yield portion
+
+    async def _finals(self, contest: str, *columns: Column[Any]) -> AsyncIterator[list[RowMapping]]:
         wanted = (
-            select(REVISIONS)
+            select(*columns)
             .ext(pg.distinct_on(REVISIONS.c.agent_id))
             .where(REVISIONS.c.contest == contest)
             .order_by(REVISIONS.c.agent_id, REVISIONS.c.revision.desc())
+            .limit(_PORTION)
         )
-        gone = await self._tombstones(REDACTIONS.c.contest == contest)
-        return [_revision(row, gone) for row in await self._mappings(wanted)]
+        portion = await self._mappings(wanted)
+        while portion:
+            yield list(portion)
+            portion = await self._mappings(wanted.where(REVISIONS.c.agent_id > portion[-1]["agent_id"]))
 
     async def _tombstones(self, where: ColumnElement[bool]) -> dict[tuple[UUID, int], dict[str, Tombstone]]:
         found: dict[tuple[UUID, int], dict[str, Tombstone]] = {}

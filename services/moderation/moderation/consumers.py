@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
@@ -38,10 +40,9 @@ async def locked(connection: AsyncConnection, event: ev.ContestLocked, envelope:
     await Store(connection).locked(event.contest, event.locked_at)
 
 
-@HANDLERS.on(ev.LineupLocked)
-async def final(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
-    picks = [{"slot": pick.slot, "player_id": pick.player_id} for pick in event.picks]
-    await Store(connection).final(event.lineup_id, event.contest, event.agent_id, event.revision, picks)
+@HANDLERS.on_many(ev.LineupLocked)
+async def finals(connection: AsyncConnection, events: Sequence[ev.LineupLocked]) -> None:
+    await Store(connection).finals(events)
 
 
 @HANDLERS.on(ev.AgentRegistered, ev.AgentUpdated, ev.AgentClaimed, ev.AgentReleased)

@@ -56,6 +56,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
 from common import redaction
+from common.db import adding_rows, as_rows, driver
 from common.events import State
 from moderation import domain
 from moderation.breaker import Breaker, Cause
@@ -625,6 +626,7 @@ class Backlog:
     models: int
 
 
+_PUT_FINALS = f"{adding_rows(FINALS)} ON CONFLICT DO NOTHING"
 _KEY = (TEXTS.c.lineup_id, TEXTS.c.revision, TEXTS.c.pointer)
 _STANDING = (
     TEXTS.c.pipeline_state,
@@ -771,14 +773,21 @@ class Store:
                 news[column] = func.coalesce(CONTESTS.c[column], nobody).op("||")(statement.excluded[column])
         await self.connection.execute(statement.on_conflict_do_update(index_elements=["contest"], set_=news))
 
-    async def final(
-        self, lineup_id: UUID, contest: str, agent_id: UUID, revision: int, picks: Sequence[Mapping[str, str]] = ()
-    ) -> None:
-        """A lineup's final revision with its picks (``slot``, ``player_id``) in their order; it never changes."""
-        values: dict[str, Any] = {"lineup_id": lineup_id, "contest": contest, "agent_id": agent_id}
-        values |= {"revision": revision, "picks": list(picks)}
+    async def finals(self, events: Sequence[ev.LineupLocked]) -> None:
+        """Lineups' final revisions with their picks (``slot``, ``player_id``) in their order; they never change."""
         unsaid = {"stale": True, "said_version": 0, "said_judged": "", "said_released": ""}
-        await self.connection.execute(insert(FINALS).values(**values, **unsaid).on_conflict_do_nothing())
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "contest": event.contest,
+                "agent_id": event.agent_id,
+                "revision": event.revision,
+                "picks": [{"slot": pick.slot, "player_id": pick.player_id} for pick in event.picks],
+                **unsaid,
+            }
+            for event in sorted(events, key=lambda event: event.lineup_id)
+        ]
+        await (await driver(self.connection)).execute(_PUT_FINALS, [as_rows(rows)])
 
     async def claim(self, agent_id: UUID, version: int, *, claimed: bool) -> None:
         """Whether an agent is claimed now; where that is news there may be something to tell of all its lineups.

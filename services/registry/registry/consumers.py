@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
@@ -11,18 +13,10 @@ from registry.store import Field, Store
 HANDLERS = Handlers()
 
 
-@HANDLERS.on(ev.LineupLocked)
-async def locked(connection: AsyncConnection, event: ev.LineupLocked, envelope: ev.Envelope) -> None:
+@HANDLERS.on_many(ev.LineupLocked)
+async def locked(connection: AsyncConnection, events: Sequence[ev.LineupLocked]) -> None:
     """Of every agent: one that is claimed later brings its history along (A5)."""
-    await Store(connection).put_lineup(
-        event.lineup_id,
-        agent_id=event.agent_id,
-        contest=event.contest,
-        revision=event.revision,
-        accepted_at=event.accepted_at,
-        model=event.model,
-        slots=[pick.slot for pick in event.picks],
-    )
+    await Store(connection).put_lineups(events)
 
 
 @HANDLERS.on(ev.ReasoningJudged)

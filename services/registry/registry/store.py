@@ -31,6 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from common import events as ev
+from common.db import adding_rows, as_rows, driver
 from common.redaction import strip_sentences
 from registry.domain import CLAIM_LINK_LIVES, NAME, Agent
 
@@ -351,6 +353,7 @@ class Mapping:
     at: datetime
 
 
+_PUT_LINEUPS = f"{adding_rows(LINEUPS)} ON CONFLICT DO NOTHING"
 _AGENT = tuple(AGENTS.c)
 
 
@@ -634,31 +637,21 @@ class Store:
         query = query.order_by(AGENTS.c.registered_at, AGENTS.c.agent_id)
         return [_agent(row) for row in (await self.connection.execute(query)).mappings()]
 
-    async def put_lineup(
-        self,
-        lineup_id: UUID,
-        *,
-        agent_id: UUID,
-        contest: str,
-        revision: int,
-        accepted_at: datetime,
-        model: str,
-        slots: Sequence[str],
-    ) -> None:
-        """Keep a locked lineup; a lock is told once and never changes."""
-        await self.connection.execute(
-            insert(LINEUPS)
-            .values(
-                lineup_id=lineup_id,
-                agent_id=agent_id,
-                contest=contest,
-                revision=revision,
-                accepted_at=accepted_at,
-                model=model,
-                slots=list(slots),
-            )
-            .on_conflict_do_nothing(index_elements=["lineup_id"])
-        )
+    async def put_lineups(self, events: Sequence[ev.LineupLocked]) -> None:
+        """Keep locked lineups; a lock is told once and never changes."""
+        rows = [
+            {
+                "lineup_id": event.lineup_id,
+                "agent_id": event.agent_id,
+                "contest": event.contest,
+                "revision": event.revision,
+                "accepted_at": event.accepted_at,
+                "model": event.model,
+                "slots": [pick.slot for pick in event.picks],
+            }
+            for event in sorted(events, key=lambda event: event.lineup_id)
+        ]
+        await (await driver(self.connection)).execute(_PUT_LINEUPS, [as_rows(rows)])
 
     async def put_reasoning(
         self, lineup_id: UUID, agent_id: UUID, fields: Sequence[Field], version: int, *, at: datetime
