@@ -30,9 +30,7 @@ _MOMENT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may be under way. ``largest`` items make a group, up to ``abreast`` groups run at once.
-
-    A group runs beside another of its kind only where it is as large as may be: each costs something, however small.
+    """How much may be under way. ``largest`` items make a group, ``abreast`` groups run at once.
 
     Up to ``room`` of what the items weigh may wait; ``patience`` is how many seconds one may take altogether, within
     a tenth.
@@ -74,9 +72,9 @@ class Grouped(Generic[Item, Done]):
         self._asked: dict[_Waiting[Item, Done], None] = {}
         self._watching: asyncio.TimerHandle | None = None
         self._weight = 0
-        self._running: dict[asyncio.Task[None], list[_Waiting[Item, Done]]] = {}
+        self._running: set[asyncio.Task[None]] = set()
         self._starting = False
-        self._shared = -math.inf
+        self._full = -math.inf
 
     async def __call__(self, item: Item, weight: int = 1) -> Done:
         """The outcome of one item, which is done once this returns.
@@ -118,37 +116,31 @@ class Grouped(Generic[Item, Done]):
 
     @property
     def busy(self) -> bool:
-        """Whether items come faster than they are done: several are in a group under way, or were a moment ago."""
-        shared = any(len(group) > 1 for group in self._running.values())
-        return shared or asyncio.get_running_loop().time() - self._shared < _MOMENT
+        """Whether as many groups are under way as may be, or were a moment ago."""
+        full = len(self._running) >= self._bounds.abreast
+        return full or asyncio.get_running_loop().time() - self._full < _MOMENT
 
     def _start(self) -> None:
         self._starting = False
-        while len(self._running) < self._bounds.abreast and (group := self._next()):
-            for waiting in group:
-                del self._waiting[waiting]
-            task = asyncio.get_running_loop().create_task(self._do(group))
-            self._running[task] = group
-            task.add_done_callback(self._ended)
+        while self._waiting and len(self._running) < self._bounds.abreast:
+            group = self._next()
+            if group:
+                task = asyncio.get_running_loop().create_task(self._do(group))
+                self._running.add(task)
+                task.add_done_callback(self._ended)
 
     def _next(self) -> list[_Waiting[Item, Done]]:
-        """What may start now: what has waited longest, and what of its kind came after."""
-        running = {self._kind(group[0].item) for group in self._running.values()}
-        kept_back: set[Hashable] = set()
-        for first in self._waiting:
-            kind = self._kind(first.item)
-            if kind in kept_back:
-                continue
-            alike = (one for one in self._waiting if self._kind(one.item) == kind and not one.outcome.done())
-            group = list(islice(alike, self._bounds.largest))
-            if group and (kind not in running or len(group) == self._bounds.largest):
-                return group
-            kept_back.add(kind)
-        return []
+        """The next group: what has waited longest, and what of its kind came after."""
+        kind = self._kind(next(iter(self._waiting)).item)
+        group = list(islice((one for one in self._waiting if self._kind(one.item) == kind), self._bounds.largest))
+        for waiting in group:
+            del self._waiting[waiting]
+        return [waiting for waiting in group if not waiting.outcome.done()]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if len(self._running.pop(task)) > 1:
-            self._shared = asyncio.get_running_loop().time()
+        if len(self._running) >= self._bounds.abreast:
+            self._full = asyncio.get_running_loop().time()
+        self._running.discard(task)
         self._start()
 
     async def _do(self, group: list[_Waiting[Item, Done]]) -> None:

@@ -63,7 +63,7 @@ async def test_nobody_waits_longer_than_the_patience_and_the_next_are_served() -
         await held.wait()
         return list(items)
 
-    grouped = Grouped(work, Bounds(largest=2, abreast=1, room=100, patience=0.4))
+    grouped = Grouped(work, Bounds(largest=2, abreast=1, room=100, patience=0.1))
     outcomes = await asyncio.gather(*(grouped(item) for item in range(5)), return_exceptions=True)
     assert all(isinstance(outcome, Unavailable) and outcome.headers["Retry-After"] for outcome in outcomes)
     held.set()
@@ -133,7 +133,7 @@ async def test_what_has_given_up_takes_no_room_though_nobody_comes_to_do_it() ->
             raise
         return list(items)
 
-    grouped = Grouped(work, Bounds(largest=1, abreast=1, room=3, patience=0.3))
+    grouped = Grouped(work, Bounds(largest=1, abreast=1, room=3, patience=0.05))
     for number in range(5):
         outcomes = await asyncio.gather(*(grouped(3 * number + one) for one in range(3)), return_exceptions=True)
         assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
@@ -144,7 +144,7 @@ async def test_what_has_given_up_takes_no_room_though_nobody_comes_to_do_it() ->
     assert done == [0, 99]
 
 
-async def test_it_is_busy_while_several_are_in_a_group_however_long_it_takes_and_a_moment_longer() -> None:
+async def test_it_is_busy_while_as_many_groups_run_as_may_however_long_they_take_and_a_moment_longer() -> None:
     held = asyncio.Event()
 
     async def work(items: Sequence[int]) -> list[int | Exception]:
@@ -161,23 +161,3 @@ async def test_it_is_busy_while_several_are_in_a_group_however_long_it_takes_and
     assert grouped.busy
     await asyncio.sleep(3 * _MOMENT)
     assert not grouped.busy
-
-
-async def test_a_group_runs_beside_another_of_its_kind_only_where_it_is_full() -> None:
-    begun: list[list[str]] = []
-    held = asyncio.Event()
-
-    async def work(items: Sequence[str]) -> list[str | Exception]:
-        begun.append(list(items))
-        await held.wait()
-        return list(items)
-
-    grouped = Grouped(work, Bounds(largest=3, abreast=3, room=100, patience=5), kind=lambda item: item[0])
-    calls = []
-    for items in (["a1"], ["a2", "a3"], ["b1"], ["a4"], ["a5"]):
-        calls += [asyncio.ensure_future(grouped(item)) for item in items]
-        await asyncio.sleep(0.01)
-    assert begun == [["a1"], ["b1"], ["a2", "a3", "a4"]]
-    held.set()
-    assert await asyncio.gather(*calls) == ["a1", "a2", "a3", "b1", "a4", "a5"]
-    assert begun[3:] == [["a5"]]
