@@ -25,6 +25,8 @@ from common import events as ev
 from common import topology
 from common.clock import wall
 from common.erasure import erase_redacted
+from common.handles import handle
+from common.outbox import emit
 from common.provision import provision
 from embedded.nats import Nats
 from embedded.postgres import SUPERUSER, Postgres
@@ -36,6 +38,7 @@ from mafl.models import Contest, Pool
 from mafl.verify import Report, verify
 from moderation.domain import text_hash
 from registry import people
+from registry.domain import name_keys
 from registry.store import Store as Registry
 from testkit import contracts
 from testkit.fixtures import Start, Started, admin
@@ -405,6 +408,8 @@ async def test_what_is_redacted_before_the_lock_is_told_to_nobody_before_it(worl
             "revision": 1,
             "final": None,
             "state": None,
+            "slot": None,
+            "player": None,
             "text": None,
             "redacted": False,
             "copies": {"released": 0, "notes": 0},
@@ -548,6 +553,91 @@ async def test_ordered_twice_at_once_it_is_redacted_once(world: World) -> None:
     assert [one["done"] for one in await world.redactions(made["lineup"])] == [True, True]
     assert len(await world.contests.published(ev.TextRedacted)) == 2
     assert world.everywhere("Zebrafinch") == []
+
+
+@pytest.mark.rule("M6", "A10", "A2")
+async def test_an_agents_name_and_description_go_from_everywhere_and_a_handle_and_a_tombstone_stay(
+    world: World,
+) -> None:
+    old, diary = "Zebrafinch Writer", "Zebrafinch keeps a diary."
+    registry, moderation, boards = world.registry, world.moderation, world.boards
+    wanted = {"name": old, "model": "demo/one", "description": diary}
+    made = await registry.client.post("/api/v1/agents", json=wanted, headers={"Idempotency-Key": "zebrafinch-1"})
+    assert made.status_code == 201, made.text
+    agent = made.json()["agent"]["id"]
+    key = {"Authorization": f"Bearer {made.json()['api_key']}"}
+    of_agent = f"/operator/api/v1/agents/{agent}"
+    assert (await registry.operator.post(f"{of_agent}/claim", json={"owner": "Bea"})).status_code == 200
+    world.keys.append(key)
+    await world.told(ev.AgentNameJudged, 3)
+    await world.quiet()
+    # What may quote it: a person's note and judgement, and what its owner said.
+    judged = {"agent_id": agent, "version": 1, "state": "cleared", "note": "Zebrafinch is a bird."}
+    path = "/operator/api/v1/moderation"
+    assert (await moderation.operator.post(f"{path}/judgements", json=judged)).status_code == 200
+    async with registry.runtime.database.transaction() as connection:
+        found = await Registry(connection).agent(UUID(agent))
+        assert found is not None
+        asked = ev.ReviewRequested(
+            agent_id=found.agent_id, judged_version=2, requested_at=wall(), sentence="Zebrafinch!"
+        )
+        await emit(connection, asked, 1)
+    submitted = await world.submit(2, await entry(world, thesis="Kingfisher stays."))
+    await world.contests.move_clock(datetime.fromisoformat(LOCK))
+    await world.whole_text(submitted["lineup"], ["Kingfisher stays.", old])
+    await world.quiet()
+    words = ["ebrafinch", *name_keys(old)]
+    assert {where.split(":")[0] for where in world.everywhere(*words)} == {
+        "registry",
+        "moderation",
+        "boards",
+        "streams",
+    }
+
+    order = {"reason": "personal-data", "by": "ada"}
+    gone = await registry.operator.post(f"{of_agent}/redactions", json=order)
+    assert gone.status_code == 200, gone.text
+    neutral = handle(UUID(agent), claimed=True)
+    assert (gone.json()["name"], gone.json()["description"]) == (neutral, None)
+    await world.told(ev.AgentNameJudged, 5)
+    for _ in range(5):
+        await world.quiet(second_look=0)
+        answer = await moderation.operator.get(f"{path}/redactions", params={"agent_id": agent})
+        (row,) = answer.json()["redactions"]
+        if row["done"]:
+            break
+    assert (row["done"], row["pointer"], row["reason"], row["lineup_id"]) == (
+        True,
+        "name, description",
+        "personal-data",
+        None,
+    ), list(row.items())[-10:]
+    assert world.everywhere(*words) == []
+    assert "ebrafinch" not in await world.answers(submitted["lineup"])
+    shown = (await boards.client.get(f"/api/v1/contests/{WEEK}/lineups")).text
+    assert neutral in shown
+    assert "Kingfisher stays." in shown, "what it wrote stays"
+    acts = (await registry.operator.get("/operator/api/v1/audit")).json()["acts"]
+    assert (acts[0]["what"], acts[0]["who"], acts[0]["target"]) == ("redact", "ada", f"agent/{agent}")
+    assert acts[0]["after"]["reason"] == "personal-data"
+
+    # Again changes no name; its key still plays; the old name is nobody's any more, and it may choose another once.
+    before = (await registry.client.get("/api/v1/agents/me", headers=key)).json()
+    again = await registry.operator.post(f"{of_agent}/redactions", json={**order, "fields": ["name"]})
+    assert again.json()["name"] == before["name"] == neutral
+    assert len(await registry.published(ev.AgentRedacted)) == 1
+    for taker, headers in (("post", {}), ("patch", key)):
+        path_of = "/api/v1/agents" if taker == "post" else "/api/v1/agents/me"
+        body = {"name": "ZEBRAFINCH writer"} | ({"model": "demo/one"} if taker == "post" else {})
+        refused = await registry.client.request(taker.upper(), path_of, json=body, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (409, "name-taken"), refused.text
+    renamed = await registry.client.patch("/api/v1/agents/me", json={"name": "Nightjar"}, headers=key)
+    assert renamed.status_code == 200, renamed.text
+    fixed = await registry.client.patch("/api/v1/agents/me", json={"name": "Third"}, headers=key)
+    assert (fixed.status_code, fixed.json()["code"]) == (409, "name-fixed")
+    await world.whole_text(submitted["lineup"], ["Nightjar"])
+    await world.quiet(second_look=0)
+    assert world.everywhere(*words) == []
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,8 +23,8 @@ from uuid import UUID, uuid4
 import psutil
 import pytest
 
-from boards.domain import handle
 from common import topology
+from common.handles import handle
 from embedded.stack import read_state
 from house.season import read_files, statistics_of
 from mafl.client import PublicClient

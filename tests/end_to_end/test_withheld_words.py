@@ -31,8 +31,8 @@ from uuid import UUID, uuid4
 import pytest
 from nats.js.errors import NotFoundError
 
-from boards.domain import handle
 from common import topology
+from common.handles import handle
 from house.season import Files, read_files, statistics_of
 from mafl.client import PublicClient
 from testkit import asking

@@ -42,11 +42,11 @@ PATIENCE = 120.0
 REWRITTEN = {
     "contests": ("revisions", "outbox"),
     "moderation": (
-        *("texts", "outbox", "judgements", "notes", "former_verdicts", "reviews"),
+        *("agents", "texts", "outbox", "judgements", "notes", "former_verdicts", "reviews"),
         *("rerun_changes", "external_verdicts"),
     ),
-    "boards": ("words", "outbox"),
-    "registry": ("reviews", "outbox"),
+    "boards": ("words", "outbox", "agents", "agent_names"),
+    "registry": ("reviews", "outbox", "agents", "agent_names", "answers", "operator_acts"),
 }
 """The tables that docs/moderation.md has an operator rewrite."""
 
@@ -59,6 +59,7 @@ class World:
     public: PublicClient
     operator: OperatorClient
     lineup: str = ""
+    agent: str = ""
 
     def database(self, service: str) -> str:
         password = json.loads((self.stack.state / "secrets.json").read_text())["databases"][service]
@@ -139,7 +140,8 @@ class World:
         deadline = time.monotonic() + PATIENCE
         while True:
             found = await self.operator.redactions(self.lineup)
-            if all(one["done"] for one in found):
+            of_agent = await self.operator.redactions(agent_id=self.agent)
+            if of_agent and all(one["done"] for one in [*found, *of_agent]):
                 return found
             waiting = {one["pointer"]: [name for name, at in one.items() if at is None] for one in found}
             assert time.monotonic() < deadline, waiting
@@ -169,7 +171,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await operator.move_clock(datetime.fromisoformat("2017-09-09T12:00:00+00:00"))
         await operator.import_contests((ROOT / "data" / "pool_2017_dk.csv.gz").read_bytes(), season=2017, week=1)
         await operator.open(WEEK)
-        registered = await register(public, "Redacted Writer", "demo/one")
+        registered = await register(public, "Zebrafinch Writer", "demo/one", description="Zebrafinch keeps a diary.")
+        made.agent = str(registered.agent.id)
         await operator.claim(registered.agent.id, "Ann")
         async with AgentClient(stack.public_url, key=registered.api_key) as agent:
             entry = play(
@@ -207,6 +210,15 @@ async def test_whoever_is_killed_within_a_redaction_the_words_go_from_everywhere
             assert [one["done"] for one in made["redactions"]] == [False]
             await world.kill(victim)
         await world.all_ready()
+    # The agent's own words: registry dies before it can tell, and so does whoever would hear of it next.
+    unconfirmed = await world.mafl("redact-agent", world.agent, "--reason", "decency", status=1)
+    assert unconfirmed["code"] == "unconfirmed"
+    with world.frozen("boards"):
+        named = await world.mafl("redact-agent", world.agent, "--reason", "court-order", "--by", "ada", "--yes")
+        assert "Zebrafinch" not in json.dumps(named)
+        for victim in ("registry", "moderation", "boards", "provisioner"):
+            await world.kill(victim)
+    await world.all_ready()
     ordered = ("redact", world.lineup, POINTERS[VICTIMS[-1]], *options, "--yes", "--wait", "--patience", str(PATIENCE))
     assert [one["done"] for one in (await world.mafl(*ordered))["redactions"]] == [True]
     found = await world.until_done()

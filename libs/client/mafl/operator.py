@@ -246,9 +246,29 @@ class OperatorClient(PublicClient):
         }
         return await self.operate("POST", "/moderation/redactions", body=order)
 
-    async def redactions(self, lineup_id: str | None = None, *, limit: int = 100) -> list[dict[str, Any]]:
-        """What was redacted, the newest first, each with when which store said that it is rid of the words."""
-        params = {"lineup_id": lineup_id, "limit": limit}
+    async def agents_by_id(self, agent_id: str) -> list[dict[str, Any]]:
+        """The agent with this id, if there is one, in a list."""
+        return [one for one in await self.agents() if one["id"] == agent_id]
+
+    async def redact_agent(
+        self, agent_id: str, *, reason: str, fields: Sequence[str] = ("name", "description"), by: str = "operator"
+    ) -> dict[str, Any]:
+        """Let an agent's name, its description or both go for good, from every store; the agent as it is then.
+
+        It cannot be undone; :meth:`redactions` tells when every store is rid of them. Raises ``MaflError`` (404).
+        """
+        body = {"fields": list(fields), "reason": reason, "by": by}
+        answer: dict[str, Any] = await self.operate("POST", f"/agents/{part(agent_id)}/redactions", body=body)
+        return answer
+
+    async def redactions(
+        self, lineup_id: str | None = None, *, agent_id: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """What was redacted, the newest first, each with when which store said that it is rid of the words.
+
+        With ``agent_id`` of an agent's own name and description alone.
+        """
+        params = {"lineup_id": lineup_id, "agent_id": agent_id, "limit": limit}
         listed: list[dict[str, Any]] = (await self.operate("GET", "/moderation/redactions", params=params))[
             "redactions"
         ]

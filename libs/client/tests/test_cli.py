@@ -58,6 +58,7 @@ COMMANDS = [
     "moderation again",
     "moderation approve",
     "moderation flag",
+    "moderation redact-agent",
     "moderation rerun",
     "moderation note",
     "moderation take-back",

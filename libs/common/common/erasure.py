@@ -24,7 +24,10 @@ from common import events as ev
 from common import topology
 from common.clock import wall
 from common.logs import correlate, logger
-from common.redaction import WITH_WORDS
+from common.redaction import AGENT_STATES, WITH_WORDS
+
+Order = ev.RedactedInContests | ev.AgentRedacted
+"""What has messages erased: the source of the words holds them no more, and has told the rest anew."""
 
 LOOKS = 2
 SECOND_LOOK = timedelta(minutes=2)
@@ -37,14 +40,18 @@ _WORKING = 10.0
 
 
 async def erase_redacted(client: Client, js: JetStreamContext, *, second_look: timedelta = SECOND_LOOK) -> int:
-    """Erase what contests says is redacted, and say so; how many messages went.
+    """Erase what contests and registry say is redacted, and say so; how many messages went.
 
     At least once: a provisioner killed at any point looks again when it is back.
     """
+    return sum([await _erase_by(client, js, kind, second_look) for kind in (ev.RedactedInContests, ev.AgentRedacted)])
+
+
+async def _erase_by(client: Client, js: JetStreamContext, kind: type[Order], second_look: timedelta) -> int:
     orders = await js.pull_subscribe(
-        ev.RedactedInContests.subject(),
+        kind.subject(),
         durable=topology.PROVISIONER,
-        stream=ev.RedactedInContests.stream,
+        stream=kind.stream,
         config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=_WORKING, max_deliver=-1),
     )
     erased = 0
@@ -54,16 +61,18 @@ async def erase_redacted(client: Client, js: JetStreamContext, *, second_look: t
                 (order,) = await orders.fetch(1, timeout=0.2)
             except (nats.errors.TimeoutError, TimeoutError):
                 return erased
-            erased += await _carry_out(client, js, order, second_look)
+            erased += await _carry_out(client, js, kind, order, second_look)
     finally:
         with contextlib.suppress(nats.errors.Error):
             await orders.unsubscribe()
 
 
-async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_look: timedelta) -> int:
+async def _carry_out(
+    client: Client, js: JetStreamContext, kind: type[Order], order: Msg, second_look: timedelta
+) -> int:
     try:
         envelope = ev.Envelope.model_validate_json(order.data)
-        done = ev.RedactedInContests.model_validate(envelope.data)
+        done = kind.model_validate(envelope.data)
     except ValidationError as error:
         logger.error("an order to erase cannot be read", why=str(error)[:1000])
         await order.term()
@@ -73,7 +82,12 @@ async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_lo
     left = second_look - (wall() - order.metadata.timestamp)
     look = 1 if left > timedelta() else LOOKS
     erased = await erase(js, done, order)
-    told = ev.WordsErased(**done.model_dump(exclude={"told"}), messages=erased, look=look)
+    counted = {"messages": erased, "look": look}
+    told: ev.Event = (
+        ev.AgentWordsErased(**done.model_dump(include=set(ev.AgentRedaction.model_fields)), **counted)
+        if isinstance(done, ev.AgentRedacted)
+        else ev.WordsErased(**done.model_dump(exclude={"told"}), **counted)
+    )
     # The same look has the same id: a repeated one is one to the stream and to every inbox.
     told_id = uuid5(NAMESPACE_URL, f"{told.aggregate()}/erased/{look}")
     packed = ev.pack(told, event_id=told_id, aggregate_version=look, correlation_id=envelope.correlationid, time=wall())
@@ -87,13 +101,14 @@ async def _carry_out(client: Client, js: JetStreamContext, order: Msg, second_lo
     return erased
 
 
-async def erase(js: JetStreamContext, text: ev.Redaction, order: Msg | None = None) -> int:
+async def erase(js: JetStreamContext, text: ev.Redaction | ev.AgentRedacted, order: Msg | None = None) -> int:
     """Erase every message that carries the words of a text, dead letters too, or what its owner said for it; how many.
 
-    ``order`` is kept from being delivered again meanwhile.
+    Or that carries an agent's name or description. ``order`` is kept from being delivered again meanwhile.
     """
     erased = 0
-    for kind in (*WITH_WORDS, ev.ReviewRequested):
+    of_agent = (*AGENT_STATES, ev.AgentNameJudged)
+    for kind in (*(of_agent if isinstance(text, ev.AgentRedacted) else WITH_WORDS), ev.ReviewRequested):
         dead = topology.DEAD_PRIVATE if kind.stream in topology.PRIVATE_STREAMS else topology.DEAD_LETTERS
         for stream, subject in (
             (kind.stream, kind.subject()),
@@ -110,7 +125,7 @@ async def erase(js: JetStreamContext, text: ev.Redaction, order: Msg | None = No
 
 
 async def _carrying(
-    js: JetStreamContext, stream: str, subject: str, text: ev.Redaction, order: Msg | None
+    js: JetStreamContext, stream: str, subject: str, text: ev.Redaction | ev.AgentRedacted, order: Msg | None
 ) -> list[int]:
     """The numbers of the messages of a subject that carry a text."""
     config = ConsumerConfig(ack_policy=AckPolicy.NONE, deliver_policy=DeliverPolicy.ALL, inactive_threshold=30.0)
@@ -120,7 +135,8 @@ async def _carrying(
         left = (await reading.consumer_info()).num_pending or 0
         while left:
             messages = await reading.fetch(min(_BATCH, left), timeout=5)
-            found += [message.metadata.sequence.stream for message in messages if _carries(message.data, text)]
+            carries = _carries_agent if isinstance(text, ev.AgentRedacted) else _carries
+            found += [one.metadata.sequence.stream for one in messages if carries(one.data, text)]  # type: ignore[arg-type]
             left = messages[-1].metadata.num_pending
             if order is not None:
                 await order.in_progress()
@@ -145,4 +161,27 @@ def _carries(data: bytes, text: ev.Redaction) -> bool:
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         # It names the lineup and cannot be read: nobody can say that the words are not in it.
+        return True
+
+
+def _carries_agent(data: bytes, gone: ev.AgentRedacted) -> bool:
+    """Whether a message carries an agent's words of before; what was told anew of the same states has none."""
+    if str(gone.agent_id).encode() not in data:
+        return False
+    try:
+        envelope = json.loads(data)
+        said, version = envelope["data"], envelope["aggregateversion"]
+        if said["agent_id"] != str(gone.agent_id):
+            return False
+        if "requested_at" in said:
+            asked = ev.ReviewRequested.model_validate(said)
+            of_name = asked.lineup_id is None and asked.sentence is not None
+            return "name" in gone.fields and of_name and asked.requested_at <= gone.redacted_at
+        named = "name" in gone.fields and said["agent_name"] != gone.agent_name
+        if "state" in said:
+            return named and said.get("agent_version", 0) < gone.before
+        described = "description" in gone.fields and said.get("description") is not None
+        return (named or described) and version < gone.before
+    except (ValueError, KeyError, TypeError, RecursionError):
+        # It names the agent and cannot be read: nobody can say that the words are not in it.
         return True

@@ -483,7 +483,8 @@ class ReasoningReleased(Event):
 class AgentNameJudged(Event):
     """What moderation says of an agent's name; a claimed agent's name is shown only when cleared.
 
-    ``reasons`` are the names of what flagged it; ``reviewed`` is as in ``FieldState``.
+    ``reasons`` are the names of what flagged it; ``reviewed`` is as in ``FieldState``. ``agent_version`` is that of the
+    agent's state that had the name.
     """
 
     name: ClassVar[str] = "agent.name_judged"
@@ -495,6 +496,7 @@ class AgentNameJudged(Event):
     state: State
     reasons: tuple[str, ...] = ()
     reviewed: int = 0
+    agent_version: int = 0
 
     def aggregate(self) -> str:
         return f"agent-name/{self.agent_id}"
@@ -727,6 +729,58 @@ class WordsErased(Redaction):
     look: int
 
 
+AgentWords = Literal["name", "description"]
+
+
+class AgentRedaction(Event):
+    """Base of what is told of an agent's own words that go for good: which of them, and never one of them.
+
+    ``before`` is the version of the first state of the agent that is without them.
+    """
+
+    redaction_id: UUID
+    agent_id: UUID
+    before: int
+    fields: tuple[AgentWords, ...]
+    reason: RedactionReason
+    redacted_at: Instant
+
+    def aggregate(self) -> str:
+        return f"redaction/{self.redaction_id}"
+
+
+class AgentRedacted(AgentRedaction):
+    """An agent's name, its description or both are gone for good: the tombstone. Registry holds them no more.
+
+    ``agent_name`` is the neutral handle that stands in the name's place from then on, until the agent chooses another.
+    """
+
+    name: ClassVar[str] = "agent.redacted"
+    owner: ClassVar[str] = "registry"
+    stream: ClassVar[str] = "REGISTRY"
+
+    agent_name: str
+
+
+class AgentRedactedInBoards(AgentRedaction):
+    """Boards holds the words of an agent no more."""
+
+    name: ClassVar[str] = "agent_redaction.done_in_boards"
+    owner: ClassVar[str] = "boards"
+    stream: ClassVar[str] = "BOARDS"
+
+
+class AgentWordsErased(AgentRedaction):
+    """The messages that carried an agent's words are erased from all streams, as ``words.erased`` has it."""
+
+    name: ClassVar[str] = "agent_words.erased"
+    owner: ClassVar[str] = "provisioner"
+    stream: ClassVar[str] = "ERASURES"
+
+    messages: int
+    look: int
+
+
 EVENTS: tuple[type[Event], ...] = (
     AgentRegistered,
     AgentUpdated,
@@ -754,6 +808,9 @@ EVENTS: tuple[type[Event], ...] = (
     RedactedInContests,
     RedactedInBoards,
     WordsErased,
+    AgentRedacted,
+    AgentRedactedInBoards,
+    AgentWordsErased,
 )
 
 BY_SUBJECT: dict[str, type[Event]] = {event.subject(): event for event in EVENTS}

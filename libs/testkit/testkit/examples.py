@@ -80,6 +80,12 @@ _REDACTION = {
     "revision": 1,
     "pointer": "/picks/0/main_factor",
 }
+_OF_AGENT = {
+    "redaction_id": UUID("01890a5d-ac96-774b-bcce-b302099a805b"),
+    "agent_id": _AGENT,
+    "before": 4,
+    "fields": ("name", "description"),
+}
 _GONE = {"reason": ev.RedactionReason.PERSONAL_DATA, "redacted_at": datetime(2017, 9, 13, 10, tzinfo=UTC)}
 
 _PRICE = sum(price for *_, price, _ in _PLAYERS)
@@ -267,6 +273,9 @@ _TOLD: tuple[tuple[ev.Event, int, datetime], ...] = (
     (ev.RedactedInContests(**_REDACTION, told=True), 1, _SETTLED),
     (ev.RedactedInBoards(**_REDACTION), 1, _SETTLED),
     (ev.WordsErased(**_REDACTION, messages=2, look=1), 1, _SETTLED),
+    (ev.AgentRedacted(**_OF_AGENT, **_GONE, agent_name="agent-abcdefgh2345"), 1, _SETTLED),
+    (ev.AgentRedactedInBoards(**_OF_AGENT, **_GONE), 1, _SETTLED),
+    (ev.AgentWordsErased(**_OF_AGENT, **_GONE, messages=3, look=1), 1, _SETTLED),
 )
 
 EXAMPLES: tuple[ev.Envelope, ...] = tuple(

@@ -31,6 +31,14 @@ async def redact(store: Store, event: ev.TextRedacted) -> None:
     await emit(store.connection, ev.RedactedInBoards(**about), 1)
 
 
+async def redact_agent(store: Store, event: ev.AgentRedacted) -> None:
+    """Let an agent's name go for good, and tell that it is gone (M6); a description boards never has."""
+    if "name" in event.fields:
+        await store.redact_name(event)
+    about = event.model_dump(include=set(ev.AgentRedaction.model_fields))
+    await emit(store.connection, ev.AgentRedactedInBoards(**about), 1)
+
+
 async def _switch_if_whole(store: Store, progress: Progress) -> None:
     contest, settlement = progress.contest, progress.settlement
     if progress.complete and await _proven(store, contest, settlement) and await store.show(contest, settlement):

@@ -69,6 +69,11 @@ async def reasoning_released(connection: AsyncConnection, event: ev.ReasoningRel
     await Store(connection).put_words(event, envelope.aggregateversion)
 
 
+@HANDLERS.on(ev.AgentRedacted)
+async def agent_redacted(connection: AsyncConnection, event: ev.AgentRedacted, envelope: ev.Envelope) -> None:
+    await commands.redact_agent(Store(connection), event)
+
+
 @HANDLERS.on(ev.TextRedacted)
 async def text_redacted(connection: AsyncConnection, event: ev.TextRedacted, envelope: ev.Envelope) -> None:
     await commands.redact(Store(connection), event)

@@ -5,8 +5,6 @@ Pure: everything here is a function of what it is given.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +12,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from boards.draw import LEAST_WEEKS, Interval, Series, normalised
+from common.handles import CLAIMED_PREFIX, UNCLAIMED_PREFIX, handle, neutral
 
 FEW_WEEKS = 4
 """Rows of fewer settled weeks carry ``small sample``."""
@@ -25,8 +24,6 @@ HOUSE = "HOUSE"
 REFERENCE = "reference"
 COHORT = "cohort"
 
-UNCLAIMED_PREFIX = "unclaimed-"
-CLAIMED_PREFIX = "agent-"
 """Of a claimed agent whose name is not shown: a handle says nothing that is not so."""
 WITHHELD_MODEL_PREFIX = "model-withheld-"
 STRATEGY_PREFIX = "reference/"
@@ -89,21 +86,13 @@ class AgentCard:
         return role_marks(house=self.house, cohort=self.cohort, reference=self.reference)
 
 
-def handle(agent_id: UUID, *, claimed: bool = False) -> str:
-    """The neutral handle of an agent: 60 bits of a hash of its id, so that it is stable and tells nothing.
-
-    In front stands whether it is ``claimed``; whoever follows the other form arrives too.
-    """
-    return (CLAIMED_PREFIX if claimed else UNCLAIMED_PREFIX) + _neutral(b"mafl handle\0" + agent_id.bytes)
-
-
 def model_shown(model: str, *, cleared: bool) -> str:
     """A model's label in NFC, or a neutral name in its place until moderation has cleared it.
 
     Labels come from whoever registers an agent, claimed or not. The neutral name is stable and tells nothing.
     """
     model = normalised(model)
-    return model if cleared else WITHHELD_MODEL_PREFIX + _neutral(b"mafl model\0" + model.encode())
+    return model if cleared else WITHHELD_MODEL_PREFIX + neutral(b"mafl model\0" + model.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +122,6 @@ class Labels:
         known = model in self.cleared or model in self.catalogued
         posing = normalised(model).casefold().startswith(STRATEGY_PREFIX) and not reference
         return known and model not in self.flagged and not posing
-
-
-def _neutral(of: bytes) -> str:
-    """60 bits of a hash as 12 base32 characters."""
-    return base64.b32encode(hashlib.sha256(of).digest()[:10]).decode()[:12].lower()
 
 
 def is_handle(text: str) -> bool:

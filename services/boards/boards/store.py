@@ -36,8 +36,10 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     tuple_,
     union_all,
+    update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
@@ -79,7 +81,11 @@ AGENT_NAMES = Table(
     Column("version", BigInteger, nullable=False),
     Column("name", Text, nullable=False),
     Column("state", Text, nullable=False),
+    Column("agent_version", Integer, nullable=False, server_default=text("0")),
+    Column("barred", Integer, nullable=False, server_default=text("0")),
 )
+"""Verdicts on agents' names, each on the name of a version of the agent's state; names of states older than
+``barred`` are gone for good (M6) and come back in no order of arrival."""
 MODEL_NAMES = Table(
     "model_names",
     METADATA,
@@ -345,8 +351,25 @@ class Store:
 
     async def put_name(self, event: ev.AgentNameJudged, version: int) -> None:
         """Keep the newest verdict on an agent's name."""
+        barred = select(AGENT_NAMES.c.barred).where(AGENT_NAMES.c.agent_id == event.agent_id).with_for_update()
+        if event.agent_version < ((await self.connection.execute(barred)).scalar_one_or_none() or 0):
+            return
         values = {"version": version, "name": event.agent_name, "state": event.state.value}
+        values |= {"agent_version": event.agent_version}
         await self._newest(AGENT_NAMES, {"agent_id": event.agent_id}, values, "version")
+
+    async def redact_name(self, event: ev.AgentRedacted) -> None:
+        """Let an agent's name go: its neutral handle stands in the place, and no older state brings the name back."""
+        old = update(AGENTS).where(AGENTS.c.agent_id == event.agent_id, AGENTS.c.version < event.before)
+        await self.connection.execute(old.values(name=event.agent_name, version=event.before - 1))
+        gone = {"name": event.agent_name, "state": ev.State.UNCHECKED.value, "agent_version": event.before}
+        statement = insert(AGENT_NAMES).values(agent_id=event.agent_id, version=0, **gone, barred=event.before)
+        stays = AGENT_NAMES.c.agent_version >= event.before
+        news: dict[str, ColumnElement[Any]] = {
+            name: case((stays, AGENT_NAMES.c[name]), else_=statement.excluded[name]) for name in gone
+        }
+        news["barred"] = func.greatest(AGENT_NAMES.c.barred, event.before)
+        await self.connection.execute(statement.on_conflict_do_update(index_elements=["agent_id"], set_=news))
 
     async def put_model(self, event: ev.ModelJudged, version: int) -> None:
         """Keep the newest verdict on a model's label."""

@@ -35,7 +35,6 @@ from boards.domain import (
     Table,
     Tombstone,
     Withheld,
-    handle,
     is_handle,
     label_of,
     table,
@@ -44,6 +43,7 @@ from boards.domain import (
 from boards.draw import Memory
 from boards.store import Record, Store
 from common.canonical import instant
+from common.handles import handle
 from common.problems import Problem
 
 

@@ -10,9 +10,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from boards import answers
-from boards.domain import handle, model_shown
+from boards.domain import model_shown
 from boards.tools import interval_document
 from common import events as ev
+from common.handles import handle
 from common.settled import digest_of
 from testkit.fixtures import Start
 

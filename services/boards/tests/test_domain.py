@@ -16,7 +16,6 @@ from boards.domain import (
     Row,
     RowWeek,
     Withheld,
-    handle,
     in_order,
     is_handle,
     label_of,
@@ -26,6 +25,7 @@ from boards.domain import (
 )
 from boards.draw import Interval, intervals
 from boards.tools import interval_document
+from common.handles import handle
 
 AGENT = UUID("018f2a3b-0000-7000-8000-000000000001")
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from boards import pages
-from boards.domain import handle
 from boards.plot import Scale, scale_over, weekly
 from common import events as ev
+from common.handles import handle
 from testkit.fixtures import Start
 
 Tell = Callable[..., Awaitable[Any]]

@@ -32,6 +32,8 @@ PROBLEMS = {
     "model-reserved": "Labels that begin with `reference/` are those of MAFL's own reference agents. State the model "
     "that you really run: `PATCH /api/v1/agents/me`, then submit again.",
     "model-unknown": "No locked lineup was played under this label. Labels stand in `/api/v1/boards/models`.",
+    "name-fixed": "A name changes only where an operator has redacted it; your agent's stays. Leave `name` out of "
+    "the change.",
     "name-taken": "Another agent has this name or one that looks like it. Choose another, with a new "
     "`Idempotency-Key`. (If you are repeating a registration whose answer was lost, use the key of that one.)",
     "not-found": "No call answers to this address; check its spelling against this document.",

@@ -287,19 +287,23 @@ class RedactionView(BaseModel):
 
     ``boards_at`` stays null where nothing was ever public: before the lock, and of a revision that is not final; then
     ``boards_holds_nothing``. ``done`` where all have said so. ``messages`` were erased from the streams in ``looks``.
+
+    Of an agent's own words contest, lineup and revision are null, ``pointer`` says which went, and ``registry_at`` when
+    registry, who alone was ordered to, let go of them; who ordered it stands in registry's list of acts.
     """
 
     redaction_id: UUID
-    contest: str
-    lineup_id: UUID
+    contest: str | None
+    lineup_id: UUID | None
     agent_id: UUID
-    revision: int
+    revision: int | None
     pointer: str
     reason: RedactionReason
     note: str
     ordered_by: str
     redacted_at: datetime
-    moderation_at: datetime
+    moderation_at: datetime | None
+    registry_at: datetime | None
     contests_at: datetime | None
     boards_at: datetime | None
     boards_holds_nothing: bool
@@ -480,10 +484,11 @@ async def redact(
 async def redactions(
     connection: Connection,
     lineup_id: UUID | None = None,
+    agent_id: Annotated[UUID | None, Query(description="an agent's own name and description alone")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> RedactionsView:
     """What was redacted, the newest first, and which stores are rid of it."""
-    found = await Store(connection).redactions(lineup_id=lineup_id, limit=limit)
+    found = await Store(connection).redactions(lineup_id=lineup_id, agent_id=agent_id, limit=limit)
     return RedactionsView.model_validate({"redactions": _redactions(found)})
 
 
@@ -491,9 +496,11 @@ def _redactions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "moderation_at": row["redacted_at"],
             "boards_holds_nothing": row["contests_at"] is not None and not row["told"] and row["boards_at"] is None,
-            "done": domain.is_rid_of(row["contests_at"], row["boards_at"], row["streams_at"], told=row["told"]),
+            "done": row["moderation_at"] is not None
+            and domain.is_rid_of(
+                row["registry_at"] or row["contests_at"], row["boards_at"], row["streams_at"], told=row["told"]
+            ),
         }
         for row in rows
     ]

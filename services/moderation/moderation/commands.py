@@ -190,6 +190,7 @@ async def _told_by_hand(store: Store, held: Judged, state: State | None, *, by_h
         state=state or State.UNCHECKED,
         reasons=reasons,
         reviewed=reviewed,
+        agent_version=held.agent_version,
     )
     await emit_all(store.connection, [(named, held.version + 1)])
 

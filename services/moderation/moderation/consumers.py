@@ -66,6 +66,11 @@ async def review(connection: AsyncConnection, event: ev.ReviewRequested, envelop
     await Store(connection).review(about, pointers, event.requested_at, version, event.sentence)
 
 
+@HANDLERS.on(ev.AgentRedacted)
+async def agent_redacted(connection: AsyncConnection, event: ev.AgentRedacted, envelope: ev.Envelope) -> None:
+    await Store(connection).redact_agent(event)
+
+
 @HANDLERS.on(ev.RedactedInContests)
 async def redacted_in_contests(
     connection: AsyncConnection, event: ev.RedactedInContests, envelope: ev.Envelope
@@ -78,6 +83,20 @@ async def redacted_in_boards(connection: AsyncConnection, event: ev.RedactedInBo
     await Store(connection).redacted_in("boards", event.redaction_id)
 
 
+@HANDLERS.on(ev.AgentRedactedInBoards)
+async def agent_redacted_in_boards(
+    connection: AsyncConnection, event: ev.AgentRedactedInBoards, envelope: ev.Envelope
+) -> None:
+    await Store(connection).agent_redaction(event)
+    await Store(connection).redacted_in("boards", event.redaction_id)
+
+
 @HANDLERS.on(ev.WordsErased)
 async def erased(connection: AsyncConnection, event: ev.WordsErased, envelope: ev.Envelope) -> None:
+    await Store(connection).erased(event.redaction_id, event.messages, event.look)
+
+
+@HANDLERS.on(ev.AgentWordsErased)
+async def agent_words_erased(connection: AsyncConnection, event: ev.AgentWordsErased, envelope: ev.Envelope) -> None:
+    await Store(connection).agent_redaction(event)
     await Store(connection).erased(event.redaction_id, event.messages, event.look)

@@ -434,9 +434,12 @@ def publication(lineup: Lineup) -> Publication | None:
     return Publication(lineup.final, after, tell_states, tell_words, why, withdrawn)
 
 
-def is_rid_of(contests: datetime | None, boards: datetime | None, streams: datetime | None, *, told: bool) -> bool:
-    """Whether every store has said that it is rid of a text; boards has to where it was ``told`` of it."""
-    return contests is not None and streams is not None and (boards is not None or not told)
+def is_rid_of(source: datetime | None, boards: datetime | None, streams: datetime | None, *, told: bool) -> bool:
+    """Whether every store has said that it is rid of words, their ``source`` (contests, or registry) first.
+
+    Boards has to where it was ``told`` of it.
+    """
+    return source is not None and streams is not None and (boards is not None or not told)
 
 
 def text_hash(text: str) -> str:

@@ -120,6 +120,7 @@ class Judging:
                 state=verdict.state,
                 reasons=reasons(verdict.state, (one.detector for one in verdict.findings), by_hand=False),
                 reviewed=agent.reviewed,
+                agent_version=agent.version,
             )
             told.append((event, agent.told_version + 1))
         await emit_all(store.connection, told)

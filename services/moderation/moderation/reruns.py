@@ -192,6 +192,7 @@ async def _names(store: Store, run: Run, version: str, judged: Sequence[tuple[Ol
                 state=state,
                 reasons=after.reasons,
                 reviewed=name.reviewed,
+                agent_version=name.version,
             )
             told.append((event, name.told_version + 1))
     await emit_all(store.connection, told)

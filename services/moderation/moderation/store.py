@@ -403,15 +403,17 @@ REDACTIONS = Table(
     "redactions",
     METADATA,
     Column("redaction_id", Uuid, primary_key=True),
-    Column("lineup_id", Uuid, nullable=False),
-    Column("revision", Integer, nullable=False),
+    Column("lineup_id", Uuid),
+    Column("revision", Integer),
     Column("pointer", Text, nullable=False),
-    Column("contest", Text, nullable=False),
+    Column("contest", Text),
     Column("agent_id", Uuid, nullable=False),
     Column("reason", Text, nullable=False),
     Column("note", Text, nullable=False),
     Column("ordered_by", Text, nullable=False),
     Column("redacted_at", DateTime(timezone=True), nullable=False),
+    Column("moderation_at", DateTime(timezone=True)),
+    Column("registry_at", DateTime(timezone=True)),
     Column("contests_at", DateTime(timezone=True)),
     Column("told", Boolean, nullable=False, server_default=text("false")),
     Column("boards_at", DateTime(timezone=True)),
@@ -423,6 +425,7 @@ REDACTIONS = Table(
 """Texts that went for good (M6), and when each other store said that it is rid of the words.
 
 ``told`` is whether boards has something to do; ``looks`` are those through the streams, ``messages`` what they erased.
+Of an agent's own words, which registry lets go of, ``lineup_id`` is null and ``pointer`` says which: name, description.
 """
 
 
@@ -533,10 +536,11 @@ class WaitingText:
 
 @dataclass(frozen=True)
 class WaitingName:
-    """An agent's name to be judged, held by the transaction that read it."""
+    """An agent's name to be judged, held by the transaction that read it; ``version`` is of the agent's state."""
 
     agent_id: UUID
     name: str
+    version: int
     told_version: int
     reviewed: int
 
@@ -571,6 +575,7 @@ class Judged:
     stages_say: State | None = None
     found: tuple[str, ...] = ()
     model: str | None = None
+    agent_version: int = 0
 
     @property
     def lineup_id(self) -> UUID | None:
@@ -959,7 +964,7 @@ class Store:
     async def waiting_names(self, limit: int) -> Sequence[WaitingName]:
         """Agents' names to be judged; no other copy gets them."""
         query = (
-            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version, AGENTS.c.reviewed)
+            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.version, AGENTS.c.told_version, AGENTS.c.reviewed)
             .where(AGENTS.c.pipeline_state.is_(None))
             .order_by(AGENTS.c.agent_id)
             .limit(limit)
@@ -1081,7 +1086,7 @@ class Store:
             SET_ASIDE.c.pipeline.is_distinct_from(pipeline),
         )
         query = (
-            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.told_version, AGENTS.c.reviewed)
+            select(AGENTS.c.agent_id, AGENTS.c.name, AGENTS.c.version, AGENTS.c.told_version, AGENTS.c.reviewed)
             .join(SET_ASIDE, aside)
             .where(AGENTS.c.pipeline_state == State.UNCHECKED.value, AGENTS.c.judged_by.is_(None))
             .order_by(AGENTS.c.agent_id)
@@ -1169,6 +1174,7 @@ class Store:
         query = (
             select(
                 AGENTS.c.name,
+                AGENTS.c.version,
                 AGENTS.c.state,
                 AGENTS.c.told_version,
                 AGENTS.c.reviewed,
@@ -1194,6 +1200,7 @@ class Store:
             judged_by=row.judged_by,
             stages_say=stages,
             found=tuple(finding["detector"] for finding in row.findings),
+            agent_version=row.version,
         )
 
     async def label(self, model: str) -> Judged | None:
@@ -1406,6 +1413,7 @@ class Store:
         await redaction.strip_outbox(self.connection, ev.ReasoningReleased, place.lineup_id, place.revision, [place[2]])
         await self._stale([place])
         of_lineup = {"contest": text["contest"], "agent_id": text["agent_id"]}
+        of_lineup["moderation_at"] = values["redacted_at"]
         await self.connection.execute(insert(REDACTIONS).values(**place._asdict(), **of_lineup, **values))
 
     async def _forget_what_was_asked(self, place: Place) -> None:
@@ -1418,8 +1426,40 @@ class Store:
             delete(EXTERNAL_VERDICTS).where(EXTERNAL_VERDICTS.c.text_hash == words, ~elsewhere)
         )
 
+    async def agent_redaction(self, gone: ev.AgentRedaction) -> None:
+        """Keep that an agent's words are gone from registry, whichever store was the first to tell of it."""
+        about = {"redaction_id": gone.redaction_id, "agent_id": gone.agent_id, "pointer": ", ".join(gone.fields)}
+        why = {"reason": gone.reason.value, "redacted_at": gone.redacted_at, "note": "", "ordered_by": ""}
+        row = insert(REDACTIONS).values(**about, **why, registry_at=gone.redacted_at, told=True)
+        await self.connection.execute(row.on_conflict_do_nothing())
+
+    async def redact_agent(self, gone: ev.AgentRedacted) -> None:
+        """Let an agent's words go from everything that moderation keeps.
+
+        A name that is still the old one becomes its neutral handle, to be judged as any other.
+        """
+        await self.agent_redaction(gone)
+        await self.redacted_in("moderation", gone.redaction_id)
+        if "name" not in gone.fields:
+            return
+        known = {"name": gone.agent_name, "version": gone.before, "findings": [], "state": None}
+        old = update(AGENTS).where(AGENTS.c.agent_id == gone.agent_id, AGENTS.c.version < gone.before)
+        await self.connection.execute(old.values(**known, pipeline_state=None, judged_by=None))
+        for table, values in (
+            (JUDGEMENTS, {"text_hash": "", "note": REDACTED_NOTE}),
+            (NOTES, {"text_hash": "", "note": REDACTED_NOTE}),
+            (FORMER, {"text_hash": "", "findings": []}),
+            (CHANGES, {"findings": []}),
+        ):
+            of_name = _about_it(table, None, gone.agent_id, None)
+            await self.connection.execute(update(table).where(of_name).values(**values))
+        of_agent = and_(REVIEWS.c.about == gone.agent_id, REVIEWS.c.pointer == "")
+        await self.connection.execute(update(REVIEWS).where(of_agent).values(sentence=None))
+        await self.no_longer_set_aside([Aside("name", agent_id=gone.agent_id)])
+        await redaction.strip_name(self.connection, gone.agent_id, gone.agent_name, gone.before)
+
     async def redacted_in(self, store: str, redaction_id: UUID, **values: Any) -> None:
-        """Another store (``contests`` or ``boards``) is rid of the words; the first time counts."""
+        """A store (``moderation``, ``contests`` or ``boards``) is rid of the words; the first time counts."""
         column = REDACTIONS.c[f"{store}_at"]
         at = func.coalesce(column, func.clock_timestamp())
         of_redaction = update(REDACTIONS).where(REDACTIONS.c.redaction_id == redaction_id)
@@ -1438,7 +1478,12 @@ class Store:
         )
 
     async def redactions(
-        self, *, lineup_id: UUID | None = None, pointer: str | None = None, limit: int = 1000
+        self,
+        *,
+        lineup_id: UUID | None = None,
+        pointer: str | None = None,
+        agent_id: UUID | None = None,
+        limit: int = 1000,
     ) -> Sequence[Mapping[str, Any]]:
         """What was redacted, the newest first."""
         query = select(REDACTIONS).order_by(
@@ -1448,6 +1493,8 @@ class Store:
             query = query.where(REDACTIONS.c.lineup_id == lineup_id)
         if pointer is not None:
             query = query.where(REDACTIONS.c.pointer == pointer)
+        if agent_id is not None:
+            query = query.where(REDACTIONS.c.agent_id == agent_id, REDACTIONS.c.lineup_id.is_(None))
         return await self._rows(query.limit(limit))
 
     # --- telling ---
@@ -1739,6 +1786,7 @@ class HeldName:
     pipeline_at: datetime | None
     told_version: int
     reviewed: int = 0
+    version: int = 0
 
 
 class RerunStore:
@@ -1973,6 +2021,7 @@ class RerunStore:
                 row.pipeline_at,
                 row.told_version,
                 row.reviewed,
+                row.version,
             )
             for row in await self.connection.execute(query)
         }

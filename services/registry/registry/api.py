@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,12 +13,13 @@ from pydantic import BaseModel
 
 from common.answers import ALWAYS, refusals
 from common.canonical import instant
-from common.limits import RateLimited, keep, limited
+from common.limits import RateLimited, address_of, keep, limited
 from common.problems import InvalidRequest, NotFound, Problem, Unauthorized
 from common.requests import BearerKey, IdempotencyKey, TooLarge, json_body, parsed
 from common.service import Connection, Runtime, RuntimeOf, operator_only
 from registry import commands, domain
 from registry.domain import Agent
+from registry.signin import Secrets
 from registry.store import Model, Store
 
 LARGEST_BODY = 32 * 1024
@@ -103,6 +104,15 @@ def _operator_view(agent: Agent) -> OperatorAgentView:
     )
 
 
+async def _burn(request: Request, runtime: RuntimeOf) -> Callable[[str], str]:
+    # Asked for before a call takes its connection: the first time this takes one too, and nobody holds two.
+    secrets: Secrets = await request.app.state.people.secrets(runtime)
+    return secrets.burnt
+
+
+Burn = Annotated[Callable[[str], str], Depends(_burn)]
+
+
 async def _refusals_counted(runtime: RuntimeOf) -> AsyncIterator[None]:
     """Count a registration that is refused, wherever: by a limit, for its body or its header, or by a rule."""
     try:
@@ -126,6 +136,7 @@ async def _refusals_counted(runtime: RuntimeOf) -> AsyncIterator[None]:
 async def register(
     wanted: Annotated[domain.Registration, parsed(domain.Registration, LARGEST_BODY)],
     response: Response,
+    burn: Burn,
     connection: Connection,
     runtime: RuntimeOf,
     idempotency_key: IdempotencyKey = None,
@@ -136,6 +147,7 @@ async def register(
         wanted,
         idempotency_key=idempotency_key,
         now=await runtime.clock.now(connection),
+        burn=burn,
     )
     runtime.metrics.registrations.labels("replayed" if issued.replayed else "created").inc()
     response.headers.update({**_PRIVATE, "Location": "/api/v1/agents/me"})
@@ -164,18 +176,22 @@ async def _known(runtime: RuntimeOf, key: BearerKey) -> str:
     "/api/v1/agents/me",
     openapi_extra=json_body(domain.Change),
     dependencies=[limited("agent-calls")],
-    responses=_AS_AGENT | refusals(TooLarge, InvalidRequest),
+    responses=_AS_AGENT | refusals(commands.NameTaken, commands.NameFixed, TooLarge, InvalidRequest),
 )
 async def change_me(
     key: Annotated[str, Depends(_known)],
     wanted: Annotated[domain.Change, parsed(domain.Change, LARGEST_BODY)],
     response: Response,
     runtime: RuntimeOf,
+    burn: Burn,
 ) -> AgentView:
-    """Change model, description, harness or provider; ``null`` removes one of the last three. Past results stay."""
+    """Change model, description, harness or provider; ``null`` removes one of the last three. Past results stay.
+
+    The ``name`` too, once, where an operator has redacted it.
+    """
     response.headers.update(_PRIVATE)
     async with runtime.database.transaction() as connection:
-        agent = await commands.change(Store(connection), key, wanted)
+        agent = await commands.change(Store(connection), key, wanted, burn=burn)
     await commands.tell_contests(runtime, agent)
     return _view(agent)
 
@@ -233,6 +249,26 @@ async def release(agent_id: UUID, connection: Connection) -> OperatorAgentView:
     store = Store(connection)
     released = partial(commands.release, store, agent_id)
     return _operator_view(await commands.by_operator(store, "release", agent_id, released))
+
+
+@operator.post(
+    "/agents/{agent_id}/redactions",
+    openapi_extra=json_body(domain.AgentRedaction),
+    responses=_OF_AGENT | refusals(TooLarge),
+)
+async def redact(
+    agent_id: UUID,
+    request: Request,
+    wanted: Annotated[domain.AgentRedaction, parsed(domain.AgentRedaction, LARGEST_BODY)],
+    burn: Burn,
+    connection: Connection,
+) -> OperatorAgentView:
+    """Let the agent's name, its description or both go for good, from every store. It cannot be undone.
+
+    The answer comes when registry is rid of them; moderation's list of redactions says when the others are.
+    """
+    via = f"api from {address_of(request.scope)}"
+    return _operator_view(await commands.redact(Store(connection), agent_id, wanted, burn=burn, via=via))
 
 
 @operator.put(

@@ -4,6 +4,7 @@ The errors, beside their use::
 
     Problem
     ├── NameTaken              409
+    ├── NameFixed              409   a name changes only where an operator redacted it
     ├── IdempotencyKeyReused   409   the same key with another body
     ├── AnswerSuperseded       409   a replay after the agent was claimed or its key changed
     ├── AlreadyClaimed         409
@@ -28,6 +29,7 @@ from common import events as ev
 from common.audit import record
 from common.canonical import canonical_json, sha256_hex
 from common.clock import SystemClock, wall
+from common.handles import handle
 from common.logs import logger
 from common.outbox import emit, emit_all
 from common.problems import NotFound, Problem, Unauthorized, Unavailable, shown
@@ -35,12 +37,12 @@ from common.service import Runtime
 from common.topology import AGENT_CHANGED_NOW, KEY_CHANGED_NOW
 from registry import catalogue, domain
 from registry.domain import Agent
-from registry.store import Answer, Mapping, Model, Store
+from registry.store import REGISTER, Answer, Mapping, Model, Store
 
 S = TypeVar("S", bound=ev.AgentState)
 By = Literal["catalogue", "operator"]
 
-_REGISTER = "register"
+
 _REAL = SystemClock()
 """How long an answer can be had again is a matter of the network, also in a replay."""
 
@@ -53,6 +55,12 @@ class NameTaken(Problem):
     status = 409
     code = "name-taken"
     title = "The name is taken"
+
+
+class NameFixed(Problem):
+    status = 409
+    code = "name-fixed"
+    title = "The name stays as it is"
 
 
 class IdempotencyKeyReused(Problem):
@@ -109,7 +117,12 @@ def state(kind: type[S], agent: Agent) -> S:
 
 
 async def register(
-    store: Store, registration: domain.Registration, *, idempotency_key: str | None, now: datetime
+    store: Store,
+    registration: domain.Registration,
+    *,
+    idempotency_key: str | None,
+    now: datetime,
+    burn: Callable[[str], str],
 ) -> Issued:
     """Register an agent, or answer again to a request whose answer was lost (A1).
 
@@ -117,22 +130,23 @@ async def register(
     and claim link; those of the earlier answer are dead from then on, so no secret need be kept to be
     repeated. It ends early once the agent is claimed or its key changed: the answer has arrived then.
 
-    Raises ``NameTaken``, ``IdempotencyKeyReused``, ``AnswerSuperseded``.
+    ``burn`` gives what a redacted name's key is kept as. Raises ``NameTaken``, ``IdempotencyKeyReused``,
+    ``AnswerSuperseded``.
     """
     key = domain.secret(domain.KEY_PREFIX, secrets.token_bytes(32))
     token = domain.secret(domain.CLAIM_PREFIX, secrets.token_bytes(32))
     content = sha256_hex(canonical_json(registration.model_dump()))
     if idempotency_key is not None:
         hashed = domain.digest(idempotency_key)
-        await store.serialise(_REGISTER, hashed)
+        await store.serialise(REGISTER, hashed)
         asked = await _REAL.now(store.connection)
-        before = await store.answer(_REGISTER, hashed, since=asked - domain.REPLAYABLE_FOR)
+        before = await store.answer(REGISTER, hashed, since=asked - domain.REPLAYABLE_FOR)
         if before is not None:
             agent = await _answered(store, before, content)
             if agent.claimed:
                 raise AnswerSuperseded("The agent is claimed; its owner can have a new key made.")
             agent = await _rekey(store, agent, key)
-            await store.replaced(_REGISTER, hashed, agent.key_hash, since=asked - domain.REPLAYABLE_FOR)
+            await store.replaced(REGISTER, hashed, agent.key_hash, since=asked - domain.REPLAYABLE_FOR)
             await store.replace_link(agent.agent_id, domain.digest(token), at=now)
             return Issued(agent, key, token, replayed=True)
     agent = Agent(
@@ -151,27 +165,36 @@ async def register(
         key_version=1,
         registered_at=now,
     )
-    if not await store.add(agent, domain.name_keys(agent.name)):
-        raise NameTaken(
-            "Another agent has this name, or one that differs only in case, width or look-alike letters.",
-            violations=[
-                {
-                    "code": "name-taken",
-                    "in": "body",
-                    "pointer": "/name",
-                    "detail": "is taken; choose another",
-                    "value": shown(agent.name),
-                    "limit": None,
-                }
-            ],
-        )
+    if not await store.add(agent, _keys(agent.name, burn)):
+        raise _name_taken(agent.name)
     await store.replace_link(agent.agent_id, domain.digest(token), at=now)
     if idempotency_key is not None:
-        await store.remember(_REGISTER, hashed, Answer(content, agent.agent_id, agent.key_hash), at=asked)
+        await store.remember(REGISTER, hashed, Answer(content, agent.agent_id, agent.key_hash), at=asked)
     registered = (state(ev.AgentRegistered, agent), agent.version)
     await emit_all(store.connection, [registered, (_key(agent), agent.key_version)])
     await _see_model(store, agent.model)
     return Issued(agent, key, token)
+
+
+def _keys(name: str, burn: Callable[[str], str]) -> dict[str, str]:
+    """The keys of a name, each with what it would be burnt by."""
+    return {key: burn(key) for key in domain.name_keys(name)}
+
+
+def _name_taken(name: str) -> NameTaken:
+    return NameTaken(
+        "Another agent has this name, or one that differs only in case, width or look-alike letters.",
+        violations=[
+            {
+                "code": "name-taken",
+                "in": "body",
+                "pointer": "/name",
+                "detail": "is taken; choose another",
+                "value": shown(name),
+                "limit": None,
+            }
+        ],
+    )
 
 
 async def rotate(
@@ -293,10 +316,58 @@ async def authenticated(store: Store, presented: str, *, for_update: bool = Fals
     return agent
 
 
-async def change(store: Store, presented: str, wanted: domain.Change) -> Agent:
-    """Change what an agent may change of itself (A3). What is already so changes nothing. Raises ``Unauthorized``."""
+async def change(store: Store, presented: str, wanted: domain.Change, *, burn: Callable[[str], str]) -> Agent:
+    """Change what an agent may change of itself (A3). What is already so changes nothing.
+
+    ``burn`` is as in :func:`register`. Raises ``Unauthorized``, ``NameFixed``, ``NameTaken``.
+    """
     agent = await authenticated(store, presented, for_update=True)
-    return await _changed(store, agent, **wanted.said())
+    said = wanted.said()
+    if said.get("name", agent.name) != agent.name:
+        if not agent.nameless:
+            raise NameFixed(
+                "A name is chosen once, at registration; only one that an operator redacted has a successor."
+            )
+        if not await store.take_name(agent.agent_id, _keys(wanted.name, burn)):
+            raise _name_taken(wanted.name)
+    return await _changed(store, agent, **said)
+
+
+async def redact(
+    store: Store, agent_id: UUID, wanted: domain.AgentRedaction, *, burn: Callable[[str], str], via: str
+) -> Agent:
+    """Let an agent's name, its description or both go for good (M6): its neutral handle stands for the name.
+
+    Registry is rid of them when the transaction commits; whoever else holds them is told with it, and of each earlier
+    state of the agent once more without them, so that what carried them can be erased. A name that is gone stays gone,
+    and burnt by its keys; a description goes from the past though there is none now. Raises ``NotFound``.
+    """
+    agent = await _found(store, agent_id)
+    fields = tuple(name for name in dict.fromkeys(wanted.fields) if name != "name" or not agent.nameless)
+    if not fields:
+        return agent
+    now = await _REAL.now(store.connection)
+    neutral = handle(agent_id, claimed=True)
+    gone: dict[str, Any] = {"redacted_at": now, "redaction": wanted.reason.value}
+    gone |= {"name": neutral} if "name" in fields else {}
+    gone |= {"description": None} if "description" in fields else {}
+    agent = await store.change(agent, **gone)
+    told: dict[int, tuple[ev.Event, int]] = {}
+    for envelope in await store.let_go(agent, fields, burn):
+        told[envelope.aggregateversion] = ev.unpack(envelope), envelope.aggregateversion
+    redacted = ev.AgentRedacted(
+        redaction_id=new_id(),
+        agent_id=agent_id,
+        before=agent.version,
+        fields=fields,
+        agent_name=neutral,
+        reason=wanted.reason,
+        redacted_at=now,
+    )
+    await emit_all(store.connection, [*told.values(), (state(ev.AgentUpdated, agent), agent.version), (redacted, 1)])
+    after = {"fields": list(fields), "reason": wanted.reason.value, "via": via}
+    await record(store.connection, who=wanted.by, what="redact", target=f"agent/{agent_id}", after=after)
+    return agent
 
 
 async def tell_contests(runtime: Runtime, agent: Agent) -> None:
@@ -364,7 +435,6 @@ async def by_operator(store: Store, what: str, agent_id: UUID, act: Callable[[],
 
 def _recorded(agent: Agent) -> dict[str, Any]:
     return {
-        "name": agent.name,
         "owner_id": None if agent.owner_id is None else str(agent.owner_id),
         "marks": {"house": agent.house, "cohort": agent.cohort, "reference": agent.reference},
     }

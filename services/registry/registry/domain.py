@@ -16,9 +16,11 @@ from typing import Annotated
 from uuid import UUID
 
 from disarm import grapheme_len
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError
 
+from common.events import AgentWords, RedactionReason
+from common.handles import handle
 from registry import lookalikes
 
 NAME_LENGTH = (3, 32)
@@ -226,10 +228,14 @@ class Registration(BaseModel):
 
 
 class Change(BaseModel):
-    """A merge patch (RFC 7396) of what an agent may change: ``null`` removes an optional text. Not the name."""
+    """A merge patch (RFC 7396) of what an agent may change: ``null`` removes an optional text.
+
+    The name alone where an operator has redacted it: once, to another.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    name: Name = ""
     model: Model = ""
     description: Description = None
     harness: Harness = None
@@ -264,6 +270,19 @@ class MarkSet(BaseModel):
             "cohort": self.cohort,
             "reference": self.reference,
         }
+
+
+class AgentRedaction(BaseModel):
+    """What an operator orders: the name of an agent, its description or both go for good (M6).
+
+    ``reason`` is kept with the date; ``by`` says who orders.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fields: Annotated[tuple[AgentWords, ...], Field(min_length=1, max_length=2)] = ("name", "description")
+    reason: RedactionReason
+    by: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")] = "operator"
 
 
 class Mapping(BaseModel):
@@ -340,6 +359,14 @@ class Agent:
     """The version under which a new key is being offered to contests (docs/adr/0009)."""
     key_used_at: datetime | None = None
     """When the key was last used here, to the quarter of an hour; its use at contests is not told here."""
+    redacted_at: datetime | None = None
+    """When words of it last went for good (M6), and in ``redaction`` why."""
+    redaction: str | None = None
+
+    @property
+    def nameless(self) -> bool:
+        """Whether its name went for good and it has not chosen another: its neutral handle stands in the place."""
+        return self.name == handle(self.agent_id, claimed=True)
 
     @property
     def claimed(self) -> bool:

@@ -83,6 +83,10 @@ class Secrets:
         """The PKCE code verifier of a sign-in: 43 characters, as RFC 7636 recommends."""
         return _derived(self.session, "verifier", state)
 
+    def burnt(self, name_key: str) -> str:
+        """What stands in the place of a redacted name's key: one that nobody can guess a name by."""
+        return hmac.new(self.identity, f"mafl.burnt-name\0{name_key}".encode(), hashlib.sha256).hexdigest()
+
     def known_as(self, identity: Identity) -> str:
         """What is kept of an identity: a keyed hash, so that a copy of the database names nobody."""
         return hmac.new(self.identity, f"{identity.issuer}\0{identity.subject}".encode(), hashlib.sha256).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +22,7 @@ from sqlalchemy import (
     Uuid,
     and_,
     delete,
+    exists,
     func,
     or_,
     select,
@@ -33,7 +34,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common import events as ev
 from common.db import adding_rows, as_rows, driver
-from common.redaction import strip_sentences
+from common.handles import handle
+from common.redaction import strip_agent, strip_sentences
 from registry.domain import CLAIM_LINK_LIVES, NAME, Agent
 
 METADATA = MetaData()
@@ -65,6 +67,8 @@ AGENTS = Table(
     Column("registered_at", DateTime(timezone=True), nullable=False),
     Column("key_offer", Integer),
     Column("key_used_at", DateTime(timezone=True)),
+    Column("redacted_at", DateTime(timezone=True)),
+    Column("redaction", Text),
 )
 
 AGENT_NAMES = Table(
@@ -74,7 +78,10 @@ AGENT_NAMES = Table(
     Column("agent_id", Uuid, ForeignKey("agents.agent_id"), nullable=False),
     Index("agent_names_of_agent", "agent_id"),
 )
-"""The keys of every name that is taken (``domain.name_keys``): what another name would be taken for it by."""
+"""The keys of every name that is taken (``domain.name_keys``): what another name would be taken for it by.
+
+Of a name that was redacted a keyed hash of each stands in its place: it stays burnt, and nobody reads it there.
+"""
 
 CLAIM_LINKS = Table(
     "claim_links",
@@ -355,6 +362,11 @@ class Mapping:
 
 _PUT_LINEUPS = f"{adding_rows(LINEUPS)} ON CONFLICT DO NOTHING"
 _AGENT = tuple(AGENTS.c)
+REGISTER = "register"
+"""The scope of the answers to registrations."""
+
+_BURNT_LENGTH = 64
+"""Hexadecimal digits; no name's key is as long."""
 
 
 def _agent(row: RowMapping) -> Agent:
@@ -365,6 +377,7 @@ def _agent(row: RowMapping) -> Agent:
             **values,
             "registered_at": row[AGENTS.c.registered_at].astimezone(UTC),
             "key_used_at": used and used.astimezone(UTC),
+            "redacted_at": row[AGENTS.c.redacted_at] and row[AGENTS.c.redacted_at].astimezone(UTC),
         }
     )
 
@@ -420,18 +433,43 @@ class Store:
         """Forget the answers given before ``before``; how many."""
         return (await self.connection.execute(delete(ANSWERS).where(ANSWERS.c.answered_at < before))).rowcount
 
-    async def add(self, agent: Agent, name_keys: Collection[str]) -> bool:
-        """Add a new agent; ``False`` where one of the keys is taken, also by a transaction that commits meanwhile.
-
-        The caller gives up its transaction then.
-        """
+    async def add(self, agent: Agent, name_keys: dict[str, str]) -> bool:
+        """Add a new agent; ``False`` where :meth:`take_name` says so."""
         values = {column.name: getattr(agent, column.name) for column in _AGENT}
         await self.connection.execute(insert(AGENTS).values(**values))
+        return await self.take_name(agent.agent_id, name_keys)
+
+    async def take_name(self, agent_id: UUID, name_keys: dict[str, str]) -> bool:
+        """Take a name by its keys, each with what it is burnt by; ``False`` where one of them is taken or burnt.
+
+        Also by a transaction that commits meanwhile. The caller gives up its transaction then.
+        """
         # In one order everywhere, so that two registrations wait for each other and not in a circle.
-        rows = [{"name_key": key, "agent_id": agent.agent_id} for key in sorted(name_keys)]
+        rows = [{"name_key": key, "agent_id": agent_id} for key in sorted(name_keys)]
         statement = insert(AGENT_NAMES).values(rows).on_conflict_do_nothing(index_elements=["name_key"])
         added = (await self.connection.execute(statement.returning(AGENT_NAMES.c.name_key))).all()
-        return len(added) == len(rows)
+        # Asked after it was taken: whoever was burning the name at that moment has committed.
+        burnt = exists().where(AGENT_NAMES.c.name_key.in_(sorted(name_keys.values())))
+        return len(added) == len(rows) and not (await self.connection.execute(select(burnt))).scalar_one()
+
+    async def let_go(self, agent: Agent, fields: Collection[str], burn: Callable[[str], str]) -> Sequence[ev.Envelope]:
+        """Let words of an agent, which is held ``for_update`` and has them no more, go from all that registry keeps.
+
+        The keys of its name are burnt: ``burn`` gives what stands in the place of each. Returns what was told of the
+        agent, without them.
+        """
+        if "name" in fields:
+            taken = AGENT_NAMES.c.agent_id == agent.agent_id
+            for key in (await self.connection.scalars(select(AGENT_NAMES.c.name_key).where(taken))).all():
+                if len(key) != _BURNT_LENGTH:
+                    this = update(AGENT_NAMES).where(taken, AGENT_NAMES.c.name_key == key)
+                    await self.connection.execute(this.values(name_key=burn(key)))
+            of_name = and_(REVIEWS.c.agent_id == agent.agent_id, REVIEWS.c.about == NAME)
+            await self.connection.execute(update(REVIEWS).where(of_name).values(sentence=None))
+        # What the registration was remembered by is a hash of its words.
+        registered = and_(ANSWERS.c.agent_id == agent.agent_id, ANSWERS.c.scope == REGISTER)
+        await self.connection.execute(delete(ANSWERS).where(registered))
+        return await strip_agent(self.connection, agent.agent_id, handle(agent.agent_id, claimed=True), fields)
 
     async def agent(self, agent_id: UUID, *, for_update: bool = False) -> Agent | None:
         return await self._one(AGENTS.c.agent_id == agent_id, for_update)

@@ -301,9 +301,11 @@ async def test_an_agent_changes_its_description_harness_and_model_and_not_its_na
         assert changed.json() == {**body["agent"], "model": "gpt-6", "harness": None}
         same = await service.client.patch("/api/v1/agents/me", json={"model": "gpt-6"}, headers=headers)
         assert same.json() == changed.json()
-        refused = await service.client.patch("/api/v1/agents/me", json={"name": "Other", "model": ""}, headers=headers)
-        assert refused.status_code == 422
-        assert {fault["pointer"] for fault in refused.json()["violations"]} == {"/name", "/model"}
+        wrong = await service.client.patch("/api/v1/agents/me", json={"model": ""}, headers=headers)
+        assert wrong.status_code == 422
+        assert {fault["pointer"] for fault in wrong.json()["violations"]} == {"/model"}
+        refused = await service.client.patch("/api/v1/agents/me", json={"name": "Other", "model": "x"}, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (409, "name-fixed")
         await service.settle()
         updates = await service.envelopes(ev.AgentUpdated)
         assert [(envelope.aggregateversion, event.model) for envelope, event in updates] == [(2, "gpt-6")]

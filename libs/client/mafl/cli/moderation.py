@@ -191,13 +191,54 @@ def redact(
 @group.command("redactions", epilog=examples("mafl moderation redactions", "mafl moderation redactions --lineup 0199…"))
 def redactions(
     lineup: Annotated[str | None, typer.Option("--lineup", help="Of this lineup alone.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Of this agent's own name and description alone.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
     """What was redacted, the newest first, and which stores are rid of the words."""
-    found = operate(state, lambda client: client.redactions(lineup, limit=limit))
+    found = operate(state, lambda client: client.redactions(lineup, agent_id=agent, limit=limit))
     emit({"redactions": found}, json, lambda console: _show_redactions(console, found))
+
+
+@group.command(
+    "redact-agent",
+    epilog=examples(
+        "mafl moderation redact-agent 0199… --reason personal-data --by ada",
+        "mafl moderation redact-agent 0199… --field description --reason unlawful --yes",
+    ),
+)
+def redact_agent(
+    agent: Annotated[str, typer.Argument(help="The agent's id.")],
+    reason: Annotated[
+        str, typer.Option("--reason", help="personal-data, court-order, unlawful, copyright or decency.")
+    ],
+    field: Annotated[
+        list[str] | None, typer.Option("--field", help="name or description; may be given again. Else both.")
+    ] = None,
+    by: By = "operator",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    state: State = DEFAULT_STATE,
+    json: Json = False,
+) -> None:
+    """Let an agent's name and description go for good, from every store. No way back.
+
+    Its neutral handle stands for the name until it chooses another; the old one stays taken. `mafl moderation
+    redactions --agent` says which stores are rid of them.
+    """
+    if not yes:
+        if json or not sys.stdin.isatty():
+            raise CommandError("unconfirmed", "Nothing was redacted", "there is nobody to ask: say --yes")
+        (known,) = operate(state, lambda client: client.agents_by_id(agent)) or ({},)
+        err().print(f"name: {_plain(str(known.get('name')))}", markup=False, soft_wrap=True)
+        err().print(f"description: {_beginning(known.get('description') or 'none')}", markup=False, soft_wrap=True)
+        if not typer.confirm("These words go for good. Sure?", err=True):
+            raise CommandError("unconfirmed", "Nothing was redacted", "you did not say yes")
+    fields = field or ["name", "description"]
+    answer = operate(state, lambda client: client.redact_agent(agent, fields=fields, reason=reason, by=by))
+    emit(answer, json, lambda console: console.print(f"{agent} is {answer['name']} from now on.", markup=False))
 
 
 def _confirm(planned: dict[str, Any], pointer: str, json: bool) -> None:
@@ -277,9 +318,10 @@ def _not_yet(found: list[dict[str, Any]]) -> list[str]:
 
 def _rid(one: dict[str, Any]) -> dict[str, Any]:
     """When each store said that it is rid of the words; nothing where it has not."""
+    source = "registry" if one["lineup_id"] is None else "contests"
     return {
         "moderation": one["moderation_at"],
-        "contests": one["contests_at"],
+        source: one[f"{source}_at"],
         "boards": "holds nothing" if one["boards_holds_nothing"] else one["boards_at"],
         "streams": one["streams_at"] and f"{one['messages']} messages, {one['looks']} of 2 looks",
     }
@@ -290,9 +332,11 @@ def _show_redactions(console: Console, found: list[dict[str, Any]]) -> None:
         console.print("Nothing was redacted.")
     for one in found:
         where = f"{one['contest']} {one['lineup_id']} {one['pointer']} revision {one['revision']}"
+        if one["lineup_id"] is None:
+            where = f"agent {one['agent_id']} {one['pointer']}"
         how = "done" if one["done"] else "GOING"
         console.print(
-            f"{how}  {one['redacted_at']} {one['reason']} by {one['ordered_by']}: {where}",
+            f"{how}  {one['redacted_at']} {one['reason']} by {one['ordered_by'] or 'operator'}: {where}",
             markup=False,
             soft_wrap=True,
         )
