@@ -1,6 +1,6 @@
 """The corpus of moderation and what the pipeline makes of it: ``./run moderation-report``.
 
-./run moderation-report [--failures] [--json]
+./run moderation-report [--failures] [--json | --table]
 
 The corpus is in two halves (``corpus/README.md`` says how it is written). Whoever works on the detectors reads the
 *tuning* half alone; the *held-out* half tells whether what was learnt there holds. So ``--failures`` shows sentences of
@@ -14,6 +14,7 @@ import codecs
 import csv
 import gzip
 import hashlib
+import itertools
 import json
 import re
 import statistics
@@ -68,6 +69,8 @@ class Entry:
     kind: str
     text: str
     ordinary: bool
+    own: bool = False
+    """Written by whoever wrote rules at the time, who knows them: no measure of what the rules are worth elsewhere."""
 
 
 def half(text: str) -> str:
@@ -76,15 +79,17 @@ def half(text: str) -> str:
 
 
 def read(which: str) -> list[Entry]:
-    """The texts of a half, ordinary ones first.
+    """The texts of a half, ordinary ones first, those of the rules' own author after the others.
 
     Raises ``ValueError`` with the file and line of what is no entry, is of no known kind, stands in the wrong half
     or is there twice.
     """
     entries: list[Entry] = []
     seen: dict[str, str] = {}
-    for name in ("ordinary", "flagged"):
-        path = HERE / which / f"{name}.jsonl"
+    for name, own in itertools.product(("ordinary", "flagged"), (False, True)):
+        path = HERE / which / (f"{name}-own.jsonl" if own else f"{name}.jsonl")
+        if own and not path.exists():
+            continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             place = f"{path.parent.name}/{path.name}, line {number}"
             try:
@@ -99,7 +104,7 @@ def read(which: str) -> list[Entry]:
             if text in seen:
                 raise ValueError(f"{place}: stands in {seen[text]} already")
             seen[text] = place
-            entries.append(Entry(kind, text, ordinary=name == "ordinary"))
+            entries.append(Entry(kind, text, ordinary=name == "ordinary", own=own))
     return entries
 
 
@@ -220,10 +225,10 @@ def _raise(detector: Detector, error: Exception) -> None:
     raise RuntimeError(f"the detector {detector.name} cannot judge a text of the corpus") from error
 
 
-def measure(pipeline: Pipeline, which: str) -> Figures:
-    """Judge a half."""
+def measure(pipeline: Pipeline, which: str, *, own: bool = False) -> Figures:
+    """Judge a half: what was written apart from the rules, or (``own``) by their author."""
     context = Context(pool_names())
-    judged = [Judged(entry, judge(pipeline, entry.text, context)) for entry in read(which)]
+    judged = [Judged(entry, judge(pipeline, entry.text, context)) for entry in read(which) if entry.own == own]
     ordinary = [one for one in judged if one.entry.ordinary]
     alarms = [one for one in ordinary if one.found]
     kinds: dict[str, Kind] = {}
@@ -247,7 +252,7 @@ def measure(pipeline: Pipeline, which: str) -> Figures:
 
 def lineups(which: str) -> Iterator[list[str]]:
     """The texts of lineups of about 3 KB, made of a half's ordinary sentences in their order."""
-    sentences = [entry.text for entry in read(which) if entry.ordinary]
+    sentences = [entry.text for entry in read(which) if entry.ordinary and not entry.own]
     longer, short = cycle(sentences), cycle([text for text in sentences if len(text) <= 40])
     for _ in range(LINEUPS):
         texts = [_of(longer, 200) for _ in range(9)] + [next(short) for _ in range(9)] + [_of(longer, 600)]
@@ -294,8 +299,8 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
 
 
-def _printed(figures: Figures, time_taken: Timed) -> Iterator[str]:
-    yield f"{figures.half.replace('_', '-')} half"
+def _printed(figures: Figures, time_taken: Timed | None) -> Iterator[str]:
+    yield f"{figures.half.replace('_', '-')} half{', by the author of the rules' if time_taken is None else ''}"
     yield f"  {'kind':<14}{'texts':>6}{'withheld':>10}{'recall':>9}{'precision':>11}"
     for name, kind in figures.kinds.items():
         withheld = _share(kind.withheld / kind.texts if kind.texts else None)
@@ -304,10 +309,41 @@ def _printed(figures: Figures, time_taken: Timed) -> Iterator[str]:
     yield f"  ordinary: {figures.flagged} of {figures.ordinary} flagged, false-positive rate {rate:.2%}"
     if figures.topics:
         yield "    about: " + ", ".join(f"{topic} {count}" for topic, count in sorted(figures.topics.items()))
+    if time_taken is None:
+        return
     yield (
         f"  time per lineup ({TEXTS_OF_A_LINEUP} texts, {time_taken.size / 1_000:.1f} KB): median"
         f" {time_taken.median:.1f} ms, 95th percentile {time_taken.p95:.1f} ms, longest {time_taken.longest:.1f} ms"
     )
+
+
+BEGINS, ENDS = "<!-- figures of the corpus: ./run moderation-report --table -->", "<!-- end of the figures -->"
+"""What stands around the table in ``docs/moderation.md``."""
+
+
+def table(columns: Sequence[Figures]) -> str:
+    """The figures of the document, which a test holds against the corpus: without times, which no test asserts.
+
+    ``columns``: both halves, then both halves of what the author of the rules wrote.
+    """
+    lines = [
+        "| kind | tuning: recall | precision | held out: recall | own, tuning: recall | own, held out: recall |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind in DETECTORS:
+        tuning, held_out, own_tuning, own_held_out = (figures.kinds[kind] for figures in columns)
+        cells = [
+            *(_part(tuning), _share(tuning.precision), _part(held_out)),
+            *(_part(own_tuning), _part(own_held_out)),
+        ]
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    alarms = [f"{one.flagged} of {one.ordinary} ({one.false_positive_rate:.1%})" for one in columns]
+    lines.append(f"| *ordinary, flagged* | {alarms[0]} | | {alarms[1]} | {alarms[2]} | {alarms[3]} |")
+    return "\n".join(lines)
+
+
+def _part(kind: Kind) -> str:
+    return f"{kind.found}/{kind.texts}, {_share(kind.recall)}" if kind.texts else "–"
 
 
 def _document(figures: Figures, time_taken: Timed) -> dict[str, Any]:
@@ -360,9 +396,14 @@ def main(given: Sequence[str]) -> int:
     parser.add_argument(
         "--failures", action="store_true", help="show each failing sentence of the tuning half (never of the other)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document on standard output")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON document on standard output")
+    forms.add_argument("--table", action="store_true", help="print the table of docs/moderation.md alone")
     options = parser.parse_args(given)
     pipeline = detectors.load()
+    if options.table:
+        print(table([measure(pipeline, which, own=own) for own in (False, True) for which in HALVES]))
+        return 0
     halves = [(measure(pipeline, which), timed(pipeline, which)) for which in HALVES]
     failures = list(_failures(halves[0][0])) if options.failures else []
     if options.json:
@@ -375,6 +416,8 @@ def main(given: Sequence[str]) -> int:
     print(f"pipeline: {pipeline.version}")
     for figures, time_taken in halves:
         print("\n".join(("", *_printed(figures, time_taken))))
+    for which in HALVES:
+        print("\n".join(("", *_printed(measure(pipeline, which, own=True), None))))
     if options.failures:
         print("\nfailures of the tuning half")
         for failure in failures:

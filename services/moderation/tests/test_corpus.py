@@ -19,7 +19,7 @@ from .moderation_corpus import DETECTORS, HALVES, HELD_OUT, HERE, TUNING, Figure
 ORDINARY = (HERE / "examples" / "ordinary.txt").read_text().splitlines()
 FLAGGED = [json.loads(line) for line in (HERE / "examples" / "flagged.jsonl").read_text().splitlines()]
 DETECTOR = {"slur": "profanity"}
-BELOW = {"secrets": 0.86, "threats": 0.77, "harassment": 0.83, "self-harm": 0.78, "injection": 0.89}
+BELOW = {"threats": 0.77, "harassment": 0.83, "self-harm": 0.78, "injection": 0.89}
 """The kinds of which fewer than nine in ten are found on one of the halves yet, and the part that must be: to be
 raised when the detectors improve, never lowered. See docs/moderation.md."""
 
@@ -164,6 +164,12 @@ def figures(pipeline: Pipeline) -> dict[str, Figures]:
     return {half: corpus.measure(pipeline, half) for half in HALVES}
 
 
+@pytest.fixture(scope="module")
+def own(pipeline: Pipeline) -> dict[str, Figures]:
+    """Of what whoever wrote the rules wrote too."""
+    return {half: corpus.measure(pipeline, half, own=True) for half in HALVES}
+
+
 def test_the_corpus_is_large_enough_and_each_half_has_its_part_of_every_kind() -> None:
     halves = {half: corpus.read(half) for half in HALVES}
     both = [entry for entries in halves.values() for entry in entries]
@@ -205,6 +211,15 @@ def test_of_each_kind_at_least_nine_in_ten_are_found_or_what_is_held_so_far(
 
 
 @pytest.mark.rule("M4")
+def test_the_document_tells_the_figures_as_they_are(figures: dict[str, Figures], own: dict[str, Figures]) -> None:
+    document = (HERE.parents[3] / "docs" / "moderation.md").read_text(encoding="utf-8")
+    told = document.partition(corpus.BEGINS)[2].partition(corpus.ENDS)[0].strip()
+    assert told == corpus.table([*figures.values(), *own.values()]), (
+        "put in what ./run moderation-report --table prints"
+    )
+
+
+@pytest.mark.rule("M4")
 def test_the_report_prints_both_halves_and_shows_sentences_of_the_tuning_half_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,11 +233,11 @@ def test_the_report_prints_both_halves_and_shows_sentences_of_the_tuning_half_al
         assert document[half]["ordinary"]["false_positive_rate"] == 1
         assert {kind["recall"] for kind in document[half]["kinds"].values()} == {0}
         assert document[half]["milliseconds_per_lineup"]["median"] > 0
-        texts = {entry.text for entry in entries if entry.ordinary}
+        texts = {entry.text for entry in entries if entry.ordinary and not entry.own}
         shown = {failure["text"] for failure in document["failures"] if "ordinary" in failure}
         assert shown & texts == (texts if half == TUNING else set())
     assert sum("missed" in failure for failure in document["failures"]) == sum(
-        not entry.ordinary for entry in corpus.read(TUNING)
+        not entry.ordinary and not entry.own for entry in corpus.read(TUNING)
     )
     assert corpus.main(["--failures"]) == 0
     told = capsys.readouterr().out

@@ -45,6 +45,20 @@ _PLUGINS = (
     TwilioKeyDetector,
 )
 
+_MIXED = r"""["']?(?=[^\s&;"']{0,80}\d)(?=[^\s&;"']{0,80}[A-Za-z])[^\s&;"']"""
+"""The first of the characters of a value of letters and figures, as keys are and words are not."""
+_WORD_BESIDE = (
+    r"\b(?:(?:api|access|auth|client|session|refresh|bearer|secret|signing|private|encryption|master|licen[sc]e"
+    r"|deploy|app|bot|service|agent|account|webhook|vault|feed|heroku|wallet'?s?|my|our|your|the|x-api|x-auth)"
+    r"[ _'-]{0,3}){0,3}"
+    r"(?:keys?|tokens?|secrets?|credentials?|passwords?|api-?key|cookie|sid)\b"
+)
+_OPAQUE = (
+    r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+    r"|(?!(?:\w{0,12}-){3})(?=[A-Za-z0-9+/_-]{0,40}\d)(?=[0-9+/_-]{0,40}[A-Za-z])[A-Za-z0-9+/_-]{24,}={0,2})"
+)
+"""What nobody writes by hand: a UUID, or a run of letters and figures that is no row of words."""
+
 _PREFIXES = {
     "mafl": r"mafl_(?:sk|claim)_[0-9A-Za-z_-]{8,}",
     "anthropic": r"sk-ant-[\w-]{16,}",
@@ -77,14 +91,45 @@ _PREFIXES = {
     "github": r"github_pat_\w{22,}|gh[opsur]_[A-Za-z0-9]{20,}",
     "telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
     "bearer": r"(?i:bearer) [A-Za-z0-9._~+/-]{32,}=*",
-    "basic-auth": r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{3,64}(?=@)",
+    "basic-auth": r"(?<=://)[^\s/:@]{0,64}:[^\s/@]{3,64}(?=@)",
     "assigned": r"(?i:(?:api|access)[ _-]?key|client[ _-]?secret|(?:auth|api|access|secret)[ _-]?token|passw(?:or)?d"
     r"|(?-i:[A-Z]{2,20}_(?:[A-Z]{2,20}_){0,3})(?:key|token|secret|pass|pwd))"
     r"[\"']? ?[:=] ?[\"']?(?=[^\s\"']{0,40}\d)(?=[^\s\"']{0,40}[A-Za-z])[^\s\"']{12,}",
     "password": r"(?i:\b(?:passw(?:or)?d|passcode|passphrase|pwd?|log-?in|credentials)\b)"
     r"(?i:(?: (?:for|to|of|on) [\w' ]{1,30})?(?: (?:is|are|was)|:| ?=))(?: [\w.@-]{1,30} [/|])? ?[\"']?"
     r"(?=[^\s\"']{0,30}\d)(?=[^\s\"']{0,30}[A-Za-z])[^\s\"']{6,}",
-    "basic": r"(?i:authorization: ?basic) [A-Za-z0-9+/]{8,}={0,2}",
+    "webhook": r"discord(?:app)?\.com/api/webhooks/\d{15,20}/[\w-]{40,}|hooks\.slack\.com/\w{6,12}/\w{6,}/[\w/]{20,}"
+    r"|\w{1,40}\.webhook\.office\.com/\S{30,}|hooks\.zapier\.com/hooks/\w{3,}/\d{5,}/\w{5,}",
+    "parameter": r"(?<![^\s?&;])(?:[\w-]{0,20}(?i:api_?key|api-key|access_?key|token|secret|passw(?:or)?d|passwd"
+    r"|signature|auth|session_?id|app_?id|app_key|sid)|sig|key|hmac|pwd|pass|(?:PHP|J)SESSIONID|session)="
+    + _MIXED
+    + r"{10,300}",
+    "beside": rf"(?i:{_WORD_BESIDE})[\"']?"
+    rf"(?:\W{{1,4}}|\W{{1,3}}(?:[a-z']{{1,10}}\W{{1,3}}){{1,4}}?)[\"'(]?(?:0x)?{_OPAQUE}",
+    "option": r"(?<!\S)(?:curl|wget|http|https)\b[^\n]{0,80}?\s(?:-u|--user)[ =][\"']?[\w.@-]{1,40}:[^\s\"']{4,64}"
+    r"|(?:mysql|mysqldump|mariadb)\b[^\n]{0,60}?\s-p(?=\S{0,30}\d)\S{6,64}|sshpass -p ?\S{4,64}"
+    r"|--?(?:password|passwd|pass|token|api-?key|secret|access-token|auth-token|client-secret|pw)[ =]"
+    + _MIXED
+    + r"{6,200}"
+    r"|(?:login|docker|helm|az|psql|ftp|rsync|smbclient)\b[^\n]{0,60}?\s-[pPW][ =]?" + _MIXED + r"{8,64}",
+    "credential-line": r"(?i:\b(?:user(?:name)?|login|e-?mail|machine|account)[ :=]{1,3}[\w.@-]{1,40}[ ,;/|:]{1,3}"
+    r"(?:and |with )?(?:pass(?:word|wd|phrase|code)?|pwd?|pw|secret)[ :=]{1,3}(?:is )?)"
+    r"(?=[^\s\"']{0,40}[\d!@#$%&])[^\s\"']{6,64}",
+    "pin": r"(?i:\b(?:pin|passcode|otp|(?:safe|door|alarm|access|security|unlock|2fa) code|code (?:for|to|of) "
+    r"(?:the|my|our) (?:safe|door|gate|alarm|vault|lock|locker|garage|phone|house|building))"
+    r"(?: (?:code|number))?(?: (?:is|was)|:| ?=)) ?\d{1,4}(?:[ -]?\d{1,4}){0,4}(?<=\d\d\d\d|\d-\d\d)\b",
+    "wallet": r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![1-9A-HJ-NP-Za-km-z])|[xyz]prv[1-9A-HJ-NP-Za-km-z]{80,}",
+    "vendor-key": r"hv[sbr]\.[\w-]{20,}|EAA[A-Za-z0-9]{40,}|key-[0-9a-f]{32}\b|sq0[a-z]{3}-[\w-]{20,}|1//0[\w-]{30,}"
+    r"|SharedAccess(?:Key|Signature)=\S{20,}|rzp_(?:live|test)_\w{12,}|PMAK-[0-9a-f]{24}-[0-9a-f]{34}"
+    r"|ATATT[\w=-]{40,}|figd_[\w-]{30,}|glsa_\w{30,}|sntrys_\S{40,}|nvapi-[\w-]{40,}|dp\.pt\.\w{40,}|sl\.[\w-]{60,}"
+    r"|AccountKey=[A-Za-z0-9+/]{40,}=*|pscale_\w{2,10}_[\w.-]{30,}|shippo_(?:live|test)_\w{30,}",
+    "assigned-line": r"(?:[A-Z][A-Z0-9]{0,20}_){0,4}[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|KEY"
+    r"|CREDENTIALS|DSN)\s?[=:]\s?" + _MIXED + r"{8,200}",
+    "connection-string": r"(?i:(?:server|data source|host|user id|uid|database|initial catalog)=[^;\s]{1,60};"
+    r"[^\n]{0,160}?(?:password|pwd)=)[^;\s]{4,64}",
+    "otp-secret": r"(?i:(?:otp|totp|2fa|authenticator|mfa)(?:[ :=-]{0,3}(?:secret|seed|key|code))?[ :=-]{1,3}(?:is )?)"
+    r"[A-Z2-7]{16,64}\b",
+    "basic": r"(?i:authorization: ?(?:basic|token|digest|apikey|key)) [A-Za-z0-9+/._-]{8,}={0,2}",
     "seed-phrase": r"(?i:(?:seed|recovery|backup|secret|mnemonic) (?:phrase|words?))\W{1,4}(?:is |are )?"
     r"(?:[a-z]{3,8}[ ,]{1,2}){11,24}",
     "token": r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{1,8}[_-]){0,3}"
@@ -95,7 +140,8 @@ _PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:" + "|".join(f"(?P<{name.replace('-', '_')}>{one})" for name, one in _PREFIXES.items()) + ")"
 )
 _MAY_HOLD = re.compile(
-    r"[\w+/=.~-]{16}|://|-----BEGIN|:AA|(?i:bearer|secret|passw|passphrase|passcode|pwd?\b|log-?in|credentials|phrase|words)"
+    r"[\w+/=.~-]{16}|://|-----BEGIN|:AA|\s-[pu]|(?i:bearer|secret|pass|\bpin\b|code (?:for|to|of|is)|\w code\b|\botp\b"
+    r"|token|pwd?\b|log-?in|credentials|phrase|words)"
 )
 """The least that a text has where there is a key in it: most texts have none of it and are soon done."""
 _END_OF_TOKEN = re.compile(r"\s|$")
@@ -103,7 +149,7 @@ _END_OF_TOKEN = re.compile(r"\s|$")
 
 class Secrets(Detector):
     name = "secrets"
-    version = "2"
+    version = "3"
 
     def __init__(self) -> None:
         self._plugins = [plugin() for plugin in _PLUGINS]
