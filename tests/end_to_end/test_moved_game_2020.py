@@ -19,6 +19,7 @@ import pytest
 
 from common import events as ev
 from house.field import view
+from house.moves import as_listed, read_moves
 from house.strategies import Strategy, Style, play
 from mafl.models import Contest, Pool
 from testkit.contracts import ROOT
@@ -26,28 +27,21 @@ from testkit.fixtures import Start, Started
 
 CONTEST = "2020-W04"
 MOVED = "2020_04_PIT_TEN"
-ANNOUNCED = {"PIT@TEN": "2020-10-04T13:00:00-04:00", "NE@KC": "2020-10-04T16:25:00-04:00"}
 NOW = {"PIT@TEN": "2020-10-25T13:00:00-04:00", "NE@KC": "2020-10-05T19:05:00-04:00"}
 
 pytestmark = pytest.mark.timeout(180)
 
 
-def as_listed() -> tuple[bytes, dict[str, tuple[str, str, str]]]:
-    """The week's list with its kickoffs as they were announced, and its games: away, home, kickoff by id."""
-    text = gzip.decompress((ROOT / "data" / "pool_2020_dk.csv.gz").read_bytes()).decode()
-    rows = [row for row in csv.DictReader(io.StringIO(text)) if (row["season"], row["week"]) == ("2020", "4")]
-    games: dict[str, tuple[str, str, str]] = {}
+MOVES = read_moves(ROOT / "data" / "moved_games_2020.csv")
+
+
+def as_listed_in(week: int) -> tuple[bytes, dict[str, tuple[str, str, str]]]:
+    """A week's list with its kickoffs as they were announced, and its games: away, home, kickoff by id."""
+    whole = as_listed((ROOT / "data" / "pool_2020_dk.csv.gz").read_bytes(), MOVES)
+    rows = [row for row in csv.DictReader(io.StringIO(gzip.decompress(whole).decode())) if row["week"] == str(week)]
+    games = {}
     for row in rows:
-        pair = row["game_info"].split()[0]
-        away, _, home = pair.partition("@")
-        if pair == "PIT@TEN":
-            assert row["game_id"] == ""
-            other = home if row["team"] == away else away
-            side = "away" if row["team"] == away else "home"
-            row |= {"game_id": MOVED, "opponent": other, "home_away": side, "weekday": "Sunday"}
-        row["kickoff"] = ANNOUNCED.get(pair, row["kickoff"])
-        at_home = row["home_away"] == "home"
-        sides = (row["opponent"], row["team"]) if at_home else (row["team"], row["opponent"])
+        sides = (row["opponent"], row["team"]) if row["home_away"] == "home" else (row["team"], row["opponent"])
         games[row["game_id"]] = (*sides, row["kickoff"])
     out = io.StringIO()
     writer = csv.DictWriter(out, rows[0])
@@ -82,7 +76,7 @@ async def test_a_listed_game_that_moved_before_the_lock_is_followed_from_the_poo
                 for service in running.values():
                     await service.settle()
 
-        listed, games = as_listed()
+        listed, games = as_listed_in(4)
         root = "/operator/api/v1/contests"
         days = {"season": 2020, "week": 4}
         await ok(await contests.operator.post(f"{root}/import", content=listed, params=days))
@@ -141,6 +135,47 @@ async def test_a_listed_game_that_moved_before_the_lock_is_followed_from_the_poo
             assert {of_picks[player] for player in has} <= {0}
         for service in running.values():
             assert await service.dead_letters() == []
+
+
+@pytest.mark.rule("C1", "C2", "S1", "S3")
+async def test_games_that_move_twice_or_to_a_tuesday_are_followed_at_the_day_they_moved(start: Start) -> None:
+    """Week 5: Denver at New England went to the Monday, which is covered, and out of the week hours before the lock."""
+    async with start("contests", clock="replay") as contests, start("settlement", clock="replay") as settlement:
+        listed, _ = as_listed_in(5)
+        root, name = "/operator/api/v1/contests", "2020-W05"
+        await ok(await contests.operator.post(f"{root}/import", content=listed, params={"season": 2020, "week": 5}))
+        await contests.move_clock(datetime(2020, 10, 7, 12, tzinfo=UTC))
+        await ok(await contests.operator.post(f"{root}/{name}/open"))
+        became = []
+        for move in (move for move in MOVES if move.week == 5):
+            await contests.move_clock(move.told)
+            moved = {"game_id": move.game_id, "kickoff": move.kickoff.isoformat()}
+            told = await ok(await contests.operator.post(f"{root}/{name}/reschedule", json=moved))
+            became.append((move.game_id, told["game"]["status"]["after"]))
+            assert told["lock"]["after"] == "2020-10-11T17:00:00Z"
+        assert became == [
+            ("2020_05_DEN_NE", "scheduled"),
+            ("2020_05_BUF_TEN", "moved"),
+            ("2020_05_DEN_NE", "moved"),
+        ]
+        assert len(await contests.published(ev.ContestRescheduled)) == 3
+        await contests.move_clock(datetime(2020, 10, 11, 17, tzinfo=UTC))
+        await contests.settle()
+        await settlement.settle()
+        statistics = (ROOT / "data" / "weekly_stats_2020.csv.gz").read_bytes()
+        final = {"season": 2020, "week": 5, "final": "true"}
+        await ok(await settlement.operator.post("/operator/api/v1/statistics", params=final, content=statistics))
+        settled = await ok(await settlement.operator.post(f"{root}/{name}/settle", json={}))
+        worth = (await ok(await settlement.operator.get(f"/operator/api/v1/settlements/{name}/1")))["players"]
+        (opened,) = await contests.published(ev.ContestOpened)
+        teams = {player.player_id: player.team for player in opened.players}
+        gone = {player_id for player_id, team in teams.items() if team in ("DEN", "NE", "BUF", "TEN")}
+        assert {worth[player_id] for player_id in gone} == {0}
+        assert not gone & set(settled["optimal"]["players"])
+        # Buffalo and Tennessee played that Tuesday, and their statistics are there.
+        played = {row["player_id"] for row in csv.DictReader(io.StringIO(gzip.decompress(statistics).decode()))
+                  if row["week"] == "5" and row["team"] in ("BUF", "TEN")}  # fmt: skip
+        assert len(played & gone) > 15
 
 
 async def registered(registry: Started, number: int) -> str:

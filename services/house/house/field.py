@@ -76,6 +76,26 @@ class Field:
             entry = play(member.name, member.eye, week)
             await playing.client.submit(week.contest, body(member, entry), idempotency_key=f"{week.contest}-2")
 
+    async def look_again(self, week: int, name: str, number: int) -> None:
+        """After a change of the schedule, the ``number``-th of the contest, let those who submit twice do so anew.
+
+        The others keep what they have, also a player whose game has left.
+        """
+        contest, pool = await self._public.contest(name), await self._public.pool(name)
+        seen = view(contest, pool, self._points)
+        await together(
+            self._enter_anew(playing, seen, number)
+            for playing in self.playing.values()
+            if playing.member.plays(week) and playing.member.resubmits
+        )
+
+    async def _enter_anew(self, playing: Playing, week: Week, number: int) -> None:
+        member = playing.member
+        async with self._submitting:
+            entry = play(member.name, member.eye, week)
+            key = f"{week.contest}-{2 + number}"
+            await playing.client.submit(week.contest, body(member, entry), idempotency_key=key)
+
     async def read_results(self, name: str) -> models.Results:
         """Read what everybody scored in a contest that is final; agents know it from then on. Oldest first."""
         results = await self._public.results(name)

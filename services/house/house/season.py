@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from house.field import Field, Playing, together
+from house.moves import Move, as_listed, read_moves
 from house.roster import FIELD, Member
 from mafl import models
 from mafl.client import PublicClient, Retry
@@ -31,6 +32,8 @@ T = TypeVar("T")
 EASTERN = ZoneInfo("America/New_York")
 BEFORE_LOCK = timedelta(hours=48)
 """How long before its lock a contest is opened."""
+BEFORE_NEWS = timedelta(hours=4)
+"""How long before the first news of a game that moves its contest is open, where that is earlier."""
 AFTER_SUNDAY = timedelta(hours=12)
 """From the lock to when Sunday's games are over."""
 AFTER_LAST = timedelta(hours=12)
@@ -49,13 +52,17 @@ class SeasonError(Exception):
 
 @dataclass(frozen=True)
 class Files:
-    """The two files of a season and what they say of its weeks."""
+    """The files of a season and what they say of its weeks.
+
+    ``pool`` has the games as they were listed; ``moves`` are those that moved afterwards, in the order of the news.
+    """
 
     season: int
     pool: bytes
     weeks: tuple[int, ...]
     statistics: Mapping[int, list[dict[str, str]]]
     sunday_games: frozenset[str]
+    moves: tuple[Move, ...] = ()
 
 
 def seasons_in(data: Path) -> list[int]:
@@ -77,9 +84,11 @@ def read_files(data: Path, season: int, weeks: int | None = None) -> Files:
     statistics: dict[int, list[dict[str, str]]] = {}
     for row in _csv((data / f"weekly_stats_{season}.csv.gz").read_bytes()):
         statistics.setdefault(int(row["week"]), []).append(row)
+    moves = read_moves(data / f"moved_games_{season}.csv")
     return Files(
         season=season,
-        pool=pool,
+        pool=as_listed(pool, moves),
+        moves=moves,
         statistics=statistics,
         weeks=tuple(known_weeks[:weeks]),
         sunday_games=frozenset(row["game_id"] for row in rows if row["game_id"] and _is_sunday(row["kickoff"])),
@@ -184,13 +193,19 @@ class Season:
         listed = (await self._listed())[name]
         locks_at = datetime.fromisoformat(listed["locks_at"])
         await self._arrivals(week, locks_at)
+        moves = [move for move in self._files.moves if move.week == week]
         if listed["state"] == "draft":
             self._on_step(f"{name} opens")
-            await self._clock(locks_at - BEFORE_LOCK)
+            await self._clock(min([locks_at - BEFORE_LOCK, *(move.told - BEFORE_NEWS for move in moves)]))
             await self._operator.open(name)
         if listed["state"] != "locked":
             self._on_step(f"{name}: agents submit")
             await self._field.submit(week, name)
+            for number, move in enumerate(moves, start=1):
+                self._on_step(f"{name}: {move.away} at {move.home} moves")
+                await self._clock(move.told)
+                await self._operator.move_game(name, move.game_id, move.kickoff)
+                await self._field.look_again(week, name, number)
             self._on_step(f"{name} locks")
             await self._clock(locks_at)
             await self._until(f"{name} to be locked", lambda: self._is_locked(name))
@@ -213,7 +228,8 @@ class Season:
             if error.code != "statistics-final":
                 raise
         contest = await self._public.contest(name)
-        await self._clock(max(game.kickoff for game in contest.games) + AFTER_LAST)
+        # Who moved out of the contest plays when it does not matter any more.
+        await self._clock(max(game.kickoff for game in contest.games if game.status == "scheduled") + AFTER_LAST)
         final = statistics_of(self._files, week, sunday_only=False)
         await self._operator.import_statistics(final, season=season, week=week, final=True)
         self._on_step(f"{name} settles")

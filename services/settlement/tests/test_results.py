@@ -279,3 +279,32 @@ def same_prices(entry: Entry, players: tuple[ev.PoolPlayer, ...]) -> list[Entry]
     prices = {player.player_id: player.price for player in players}
     picks = tuple(Pick(pick.slot, pick.player_id, prices[pick.player_id]) for pick in entry.picks)
     return [Entry(entry.lineup_id, entry.agent_id, entry.model, entry.marks, picks)]
+
+
+@pytest.mark.rule("S1", "S3")
+def test_a_player_with_rows_of_two_teams_in_a_week_is_scored_by_that_of_the_team_his_pool_has_him_in(
+    play_week: Callable[..., Any],
+) -> None:
+    opened = play_week(4).opened
+    bell = next(player for player in opened.players if player.player_name == "Le'Veon Bell")
+    elsewhere = {f"{bell.player_id}/KC": {"rush_yds": 150}}
+    here = {f"{bell.player_id}/PIT": {"rush_yds": 50}}
+    assert pool_points(opened, {**elsewhere, **here})[bell.player_id] == 500
+    assert pool_points(opened, elsewhere)[bell.player_id] == 0
+
+
+@pytest.mark.rule("S1", "S2")
+def test_a_player_at_two_positions_scores_once_and_a_week_below_zero_has_its_optimum(
+    play_week: Callable[..., Any],
+) -> None:
+    week = play_week(4, entries=2)
+    players = tuple(
+        player.model_copy(update={"positions": ("RB", "WR")}) if "RB" in player.positions else player
+        for player in week.opened.players
+    )
+    opened = week.opened.model_copy(update={"players": players})
+    lines = {player.player_id: {"pass_int": 1} for player in players}
+    outcome = work_out(opened, entries_of(week), lines)
+    assert outcome.certificate.agrees
+    assert (outcome.optimal.points, len(set(outcome.optimal.players))) == (-900, 9)
+    assert [(result.points, result.share, result.regret) for result in outcome.results] == [(-900, 1_000_000, 0)] * 2
