@@ -9,11 +9,13 @@ import csv
 import gzip
 import hashlib
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from common import events as ev
@@ -131,8 +133,11 @@ class Week:
 
     @cached_property
     def optimum(self) -> ev.OptimalLineup:
+        return self._optimum(self.points)
+
+    def _optimum(self, points: Mapping[str, int]) -> ev.OptimalLineup:
         pool = [
-            Player(player.player_id, player.positions, player.price, self.points[player.player_id])
+            Player(player.player_id, player.positions, player.price, points[player.player_id])
             for player in self.players
         ]
         best = optimal(pool, DEFAULT_ROSTER, CAP)
@@ -232,45 +237,65 @@ class Week:
                 yield ev.ReasoningReleased.model_validate(about | {"words": tuple(words)}), 2
 
     def settled(self) -> Iterator[Told]:
+        yield from self._settled(1, "the games are final", self.points, self.optimum)
+
+    def corrected(self) -> Iterator[Told]:
+        """The second version: whom most agents picked has run for a touchdown that was not counted."""
+        picked = Counter(pick.player_id for entrant in self.entered() for pick in self.lineup(entrant).picks)
+        player = max(picked, key=lambda one: (picked[one], one))
+        points = {**self.points, player: self.points[player] + 600}
+        change = ev.CorrectedPlayer(
+            player_id=player,
+            before=self.points[player],
+            after=points[player],
+            statistics=(ev.CorrectedStatistic(statistic="rush_td", before=0, after=1),),
+        )
+        reason = "The league credits a run that had been scored as a fumble."
+        yield from self._settled(2, reason, points, self._optimum(points), change)
+
+    def _settled(
+        self, version: int, reason: str, points: Mapping[str, int], optimum: ev.OptimalLineup, *changes: Any
+    ) -> Iterator[Told]:
         results = []
         for entrant in self.entered():
             lineup = self.lineup(entrant)
-            total = sum(self.points[pick.player_id] for pick in lineup.picks)
+            total = sum(points[pick.player_id] for pick in lineup.picks)
             result = ev.LineupSettled(
                 contest=self.contest,
-                settlement=1,
+                settlement=version,
                 lineup_id=lineup.lineup_id,
                 agent_id=entrant.id,
                 model=entrant.model,
                 marks=entrant.marks,
                 points=total,
-                share=total * 10**6 // self.optimum.points,
-                regret=self.optimum.points - total,
+                share=total * 10**6 // optimum.points,
+                regret=optimum.points - total,
                 picks=tuple(
                     ev.SettledPick(
                         slot=pick.slot,
                         player_id=pick.player_id,
                         price=pick.price,
-                        points=self.points[pick.player_id],
+                        points=points[pick.player_id],
                     )
                     for pick in lineup.picks
                 ),
             )
             results.append(result)
-            yield result, 1
+            yield result, version
         week = ev.WeekSettled(
             contest=self.contest,
-            settlement=1,
-            reason="the games are final",
+            settlement=version,
+            reason=reason,
             scoring=SCORING.scoring,
-            settled_at=self.locks_at + timedelta(days=2),
-            optimal=self.optimum,
+            settled_at=self.locks_at + timedelta(days=2 * version),
+            optimal=optimum,
             certified=True,
-            players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in self.points.items()),
+            players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in points.items()),
             lineups=len(self.entered()),
             digest="",
+            corrected=changes,
         )
-        yield week.model_copy(update={"digest": digest_of(week, results)}), 1
+        yield week.model_copy(update={"digest": digest_of(week, results)}), version
 
 
 _THESES = (
@@ -299,7 +324,7 @@ def weeks(number: int = 17) -> Iterator[Week]:
 
 
 def told(settled: int, *, locked: int = 0, opened: int = 0) -> Iterator[Told]:
-    """Agents, then so many settled weeks, then some that are only locked, then some that are only open."""
+    """Agents, then so many settled weeks, the second one corrected, then some only locked, then some only open."""
     for entrant in ENTRANTS:
         yield entrant.state(), 1
         yield ev.AgentNameJudged(agent_id=entrant.id, agent_name=entrant.name, state=entrant.name_state), 1
@@ -310,3 +335,5 @@ def told(settled: int, *, locked: int = 0, opened: int = 0) -> Iterator[Told]:
             yield from week.locked()
         if week.number <= settled:
             yield from week.settled()
+        if week.number == 2 <= settled:
+            yield from week.corrected()

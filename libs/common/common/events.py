@@ -605,6 +605,23 @@ class OptimalLineup(Part):
     players: tuple[str, ...]
 
 
+class CorrectedStatistic(Part):
+    """A statistic that the scoring counts, in two settlement versions; null where it was not known."""
+
+    statistic: str
+    before: int | None
+    after: int | None
+
+
+class CorrectedPlayer(Part):
+    """A player's points in two settlement versions, in hundredths, and his statistics that changed between them."""
+
+    player_id: str
+    before: int
+    after: int
+    statistics: tuple[CorrectedStatistic, ...] = ()
+
+
 class WeekSettled(Event):
     """A settlement version of a contest is complete: boards switch to it once they hold ``lineups`` results.
 
@@ -613,6 +630,9 @@ class WeekSettled(Event):
 
     ``feasible_lineups`` is how many sets of players fill the roster within the cap; it is absent, and ``no_ranks``
     says why, where lineups could not be counted by points.
+
+    A correction, ``settlement`` 2 and up, says why in its ``reason`` and in ``corrected`` what differs from the
+    version before.
     """
 
     name: ClassVar[str] = "week.settled"
@@ -633,6 +653,7 @@ class WeekSettled(Event):
         Annotated[str, Field(pattern="^[1-9][0-9]*$", description="decimal digits; may exceed 64 bits")] | None
     ) = None
     no_ranks: str | None = None
+    corrected: tuple[CorrectedPlayer, ...] = ()
 
     def aggregate(self) -> str:
         return f"week/{self.contest}"

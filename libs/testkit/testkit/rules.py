@@ -52,6 +52,7 @@ CLAIMED: dict[str, str] = {
     "S1": "Every lineup is scored from the real statistics, to the hundredth.",
     "S2": "The hindsight-optimal lineup is proven, and each result carries share and regret.",
     "S3": "A player who did not play scores zero.",
+    "S4": "A correction makes a new version with its reason; old ones stay readable, and a ledger shows what moved.",
     "S5": "Settling is idempotent and restartable.",
 }
 """The rules that the project claims to hold today, in our own short words."""

@@ -254,9 +254,11 @@ class Results(Contest):
     """Scores of a contest; ``settlement`` is the version shown, ``players`` the whole pool.
 
     ``feasible_lineups`` is how many lineups the pool allowed, in digits; ``no_ranks`` why they could not be ranked.
+    ``latest_settlement`` is the version that the boards count.
     """
 
     settlement: int | None
+    latest_settlement: int | None
     reason: str | None
     entries: int | None
     optimal: OptimalLineup | None
@@ -270,6 +272,93 @@ class Optimal(Contest, OptimalLineup):
     """The optimum of a settled contest."""
 
     settlement: int
+
+
+class Change(_Shape):
+    """A value under the version before and under this one; null where there is none."""
+
+    before: float | None
+    after: float | None
+
+
+class CountChange(_Shape):
+    """A whole number under the version before and under this one; null where there is none."""
+
+    before: int | None
+    after: int | None
+
+
+class StatisticChange(CountChange):
+    """A statistic that the scoring counts; null where it was not known."""
+
+    statistic: str
+
+
+class Corrected(Player):
+    """A player whose points, or statistics that count, a correction changed."""
+
+    points: CountChange
+    statistics: list[StatisticChange]
+
+
+class Version(_Shape):
+    """One settlement version of a contest. ``moved`` lineups score differently than under the version before."""
+
+    contest: str
+    season: int
+    week: int
+    settlement: int
+    latest_settlement: int
+    reason: str
+    settled_at: str
+    digest: str
+    lineups: int
+    moved: int
+    optimum: CountChange
+    corrected: list[Corrected]
+
+
+class Ledger(_Shape):
+    """Every settlement version of every contest, the newest first."""
+
+    units: Units
+    versions: list[Version]
+
+
+class MovedLineup(_Shape):
+    """A lineup whose points or rank are others than under the version before."""
+
+    lineup: str
+    agent: Agent
+    model: str
+    points: CountChange
+    share: CountChange
+    rank: CountChange
+
+
+class MovedRow(_Shape):
+    """A row whose mean of the corrected week, or whose rank, is another one.
+
+    ``board`` is models, cohort or agents. ``mean`` and ``rank`` are those of the season, every other week as it is
+    shown now.
+    """
+
+    board: str
+    label: str
+    name: str
+    metric: str
+    unit: str
+    week: Change
+    mean: Change
+    rank: CountChange
+
+
+class Correction(Version):
+    """A version with the lineups and rows that it moved."""
+
+    units: Units
+    lineups_moved: list[MovedLineup]
+    rows_moved: list[MovedRow]
 
 
 class ShownAgent(Agent):

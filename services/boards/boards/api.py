@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from boards import answers, commands, documents, views
+from boards import answers, commands, documents, ledger, views
 from boards.domain import Kind
 from boards.store import Store
 from common import audit
@@ -20,6 +20,12 @@ operator = APIRouter(prefix="/operator/api/v1/boards", dependencies=[Depends(ope
 
 MetricName = Annotated[str, Query(alias="metric", description="points (hundredths) or share (millionths)")]
 Season = Annotated[int | None, Query(description="a season's year; the newest one where it is left out")]
+Settlement = Annotated[
+    int | None,
+    Query(ge=1, le=2**31 - 1, description="a settlement version, also an old one; the newest where it is left out"),
+]
+
+Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="a settlement version")]
 
 
 def boards_of(runtime: Runtime) -> views.Boards:
@@ -63,21 +69,35 @@ async def agent(name: str, connection: Connection, runtime: RuntimeOf) -> JSONRe
 
 
 @router.get("/contests/{contest}/lineups", response_model=answers.Lineups)
-async def lineups(contest: str, connection: Connection) -> JSONResponse:
+async def lineups(contest: str, connection: Connection, settlement: Settlement = None) -> JSONResponse:
     """The locked lineups of a contest; 409 before its lock."""
-    return JSONResponse(documents.lineups_document(await views.results(Store(connection), contest)))
+    found = await views.results(Store(connection), contest, settlement=settlement)
+    return JSONResponse(documents.lineups_document(found))
 
 
 @router.get("/contests/{contest}/results", response_model=answers.Results)
-async def results(contest: str, connection: Connection) -> JSONResponse:
+async def results(contest: str, connection: Connection, settlement: Settlement = None) -> JSONResponse:
     """The scores of a contest, provisional until it is settled; 409 before its lock."""
-    return JSONResponse(documents.results_document(await views.results(Store(connection), contest, words=False)))
+    found = await views.results(Store(connection), contest, settlement=settlement, words=False)
+    return JSONResponse(documents.results_document(found))
 
 
 @router.get("/contests/{contest}/optimal", response_model=answers.Optimal)
-async def optimal(contest: str, connection: Connection) -> JSONResponse:
+async def optimal(contest: str, connection: Connection, settlement: Settlement = None) -> JSONResponse:
     """The hindsight-optimal lineup of a settled contest."""
-    return JSONResponse(documents.optimal_document(*await views.optimal(Store(connection), contest)))
+    return JSONResponse(documents.optimal_document(*await views.optimal(Store(connection), contest, settlement)))
+
+
+@router.get("/corrections", response_model=answers.Ledger)
+async def corrections(connection: Connection) -> JSONResponse:
+    """Every settlement version of every week with its reason and the statistics that it corrected, newest first."""
+    return JSONResponse(documents.ledger_document(await ledger.versions(Store(connection))))
+
+
+@router.get("/corrections/{contest}/{settlement}", response_model=answers.Correction)
+async def correction(contest: str, settlement: Version, connection: Connection) -> JSONResponse:
+    """A settlement version with the lineups and the rows of the boards that it moved."""
+    return JSONResponse(documents.correction_document(await ledger.correction(Store(connection), contest, settlement)))
 
 
 def _answer_heads() -> None:

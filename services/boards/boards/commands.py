@@ -48,7 +48,8 @@ async def _switch_if_whole(store: Store, progress: Progress) -> None:
 async def _proven(store: Store, contest: str, settlement: int) -> bool:
     """Whether the results of a version are those that its digest names.
 
-    A version that is not stays kept and unshown, and counted among the weeks that wait; a person must look.
+    One that are is marked so, and is readable from then on, also once a later one is shown. A version that is not
+    stays kept and unshown, and counted among the weeks that wait; a person must look.
     """
     week = await store.settled(contest, settlement)
     forms: list[bytes] = []
@@ -58,7 +59,9 @@ async def _proven(store: Store, contest: str, settlement: int) -> bool:
     found = await anyio.to_thread.run_sync(digest, contest, week.scoring, optimal, week.players, forms)
     if found != week.digest:
         logger.error("results do not have their digest", contest=contest, settlement=settlement, found=found)
-    return bool(found == week.digest)
+        return False
+    await store.prove(contest, settlement)
+    return True
 
 
 def _forms(results: Sequence[Record]) -> list[bytes]:
@@ -83,7 +86,7 @@ async def rebuild(store: Store) -> int:
     await store.drop_boards()
     shown: set[str] = set()
     for contest, settlement in await store.complete_settlements():
-        if contest not in shown and await _proven(store, contest, settlement):
+        if await _proven(store, contest, settlement) and contest not in shown:
             await store.show(contest, settlement)
             shown.add(contest)
     await store.make_row_weeks()

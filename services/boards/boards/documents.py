@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boards.domain import AgentCard, Kind, Metric, Row, Table
+from boards.ledger import Correction, Version
 from boards.method import METHOD
 from boards.store import Store
 from boards.views import (
@@ -175,6 +176,7 @@ def results_document(found: Results) -> dict[str, Any]:
     return {
         **contest_document(found.contest),
         "settlement": found.settlement,
+        "latest_settlement": found.latest,
         "reason": found.reason,
         "entries": found.contest.entries,
         "optimal": _optimal(found.optimal) if found.optimal is not None else None,
@@ -206,6 +208,76 @@ def results_document(found: Results) -> dict[str, Any]:
 
 def optimal_document(contest: Contest, found: Optimal) -> dict[str, Any]:
     return {**contest_document(contest), "settlement": found.settlement, **_optimal(found)}
+
+
+def ledger_document(found: Sequence[Version]) -> dict[str, Any]:
+    """Every settlement version of every week, the newest first."""
+    return {"units": UNITS_OF, "versions": [_version(version) for version in found]}
+
+
+def correction_document(found: Correction) -> dict[str, Any]:
+    """One version with the lineups and rows that it moved."""
+    return {
+        **_version(found.version),
+        "units": UNITS_OF,
+        "lineups_moved": [
+            {
+                "lineup": str(lineup.lineup_id),
+                "agent": agent_document(lineup.agent),
+                "model": lineup.model,
+                "points": _change(lineup.points_before, lineup.points),
+                "share": _change(lineup.share_before, lineup.share),
+                "rank": _change(lineup.rank_before, lineup.rank),
+            }
+            for lineup in found.lineups
+        ],
+        "rows_moved": [
+            {
+                "board": _BOARDS[row.kind],
+                "label": row.label,
+                "name": row.name,
+                "metric": row.metric.value,
+                "unit": UNITS[row.metric],
+                "week": _change(row.week_before, row.week),
+                "mean": _change(row.mean_before, row.mean),
+                "rank": _change(row.rank_before, row.rank),
+            }
+            for row in found.rows
+        ],
+    }
+
+
+_BOARDS = {Kind.COHORT: "cohort", Kind.MODEL: "models", Kind.AGENT: "agents"}
+
+
+def _change(before: float | None, after: float | None) -> dict[str, float | None]:
+    return {"before": before, "after": after}
+
+
+def _version(version: Version) -> dict[str, Any]:
+    return {
+        "contest": version.contest,
+        "season": version.season,
+        "week": version.week,
+        "settlement": version.settlement,
+        "latest_settlement": version.latest,
+        "reason": version.reason,
+        "settled_at": instant(version.settled_at),
+        "digest": version.digest,
+        "lineups": version.lineups,
+        "moved": version.moved,
+        "optimum": _change(version.optimum_before, version.optimum),
+        "corrected": [
+            {
+                **_player(one.player),
+                "points": _change(one.before, one.after),
+                "statistics": [
+                    {"statistic": told.statistic, **_change(told.before, told.after)} for told in one.statistics
+                ],
+            }
+            for one in version.corrected
+        ],
+    }
 
 
 def agent_history_document(history: AgentHistory) -> dict[str, Any]:

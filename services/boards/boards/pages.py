@@ -18,8 +18,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.staticfiles import StaticFiles
 
-from boards import coverage, plot, views
-from boards.api import MetricName, Season, boards_of
+from boards import coverage, ledger, plot, views
+from boards.api import MetricName, Season, Settlement, Version, boards_of
 from boards.domain import (
     COHORT,
     FEW_WEEKS,
@@ -44,6 +44,9 @@ from common.service import Connection, Runtime, RuntimeOf
 
 LINEUPS_A_PAGE = 25
 ROWS_A_PAGE = 50
+VERSIONS_A_PAGE = 20
+_MOVED = 50
+"""Lineups and rows that a correction's page shows; its JSON has them all."""
 _LEADERS = 5
 
 HEADERS = {
@@ -352,7 +355,9 @@ async def contests(connection: Connection, runtime: RuntimeOf) -> Response:
 
 
 @_page("/contests/{contest}")
-async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page: Page = 1) -> Response:
+async def contest(
+    contest: str, connection: Connection, runtime: RuntimeOf, page: Page = 1, settlement: Settlement = None
+) -> Response:
     """One contest: the pool and the countdown before its lock, lineups and scores after it."""
     store = Store(connection)
     found, pool = await views.pool(store, contest)
@@ -369,7 +374,7 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
             now=now,
             ticking=not runtime.clock.replay and found.locks_at > now,
         )
-    results = await views.results(store, contest)
+    results = await views.results(store, contest, settlement=settlement)
     return _render(
         runtime,
         "contest.html",
@@ -378,6 +383,26 @@ async def contest(contest: str, connection: Connection, runtime: RuntimeOf, page
         contest=results.contest,
         shown=_Shown.of(len(results.lineups), page, LINEUPS_A_PAGE),
     )
+
+
+@_page("/corrections")
+async def corrections(connection: Connection, runtime: RuntimeOf, page: Page = 1) -> Response:
+    """Every settlement version of every week: why it came, and which statistics changed."""
+    found = await ledger.versions(Store(connection))
+    shown = _Shown.of(len(found), page, VERSIONS_A_PAGE)
+    return _render(runtime, "corrections.html", here="/corrections", versions=found, shown=shown)
+
+
+@_page("/corrections/{contest}/{settlement}")
+async def correction(contest: str, settlement: Version, connection: Connection, runtime: RuntimeOf) -> Response:
+    """One settlement version with the lineups and rows that it moved."""
+    found = await ledger.correction(Store(connection), contest, settlement)
+    return _render(
+        runtime, "correction.html", here="/corrections", found=found, version=found.version, most=_MOVED, kinds=_TABLES
+    )
+
+
+_TABLES = {Kind.COHORT: "Control cohort", Kind.MODEL: "Models, pooled", Kind.AGENT: "Agents"}
 
 
 @_page("/models")

@@ -31,6 +31,7 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
+    false,
     func,
     literal,
     null,
@@ -223,6 +224,9 @@ SETTLEMENTS = Table(
     Column("digest", Text),
     Column("feasible_lineups", Text),
     Column("no_ranks", Text),
+    Column("corrected", JSONB),
+    # Whether all of its results are here and have its digest.
+    Column("proven", Boolean, nullable=False, server_default=false()),
 )
 SHOWN = Table(
     "shown_settlements",
@@ -584,6 +588,7 @@ class Store:
             "digest": event.digest,
             "feasible_lineups": event.feasible_lineups,
             "no_ranks": event.no_ranks,
+            "corrected": _dumped(event.corrected),
         }
         statement = insert(SETTLEMENTS).values(contest=event.contest, settlement=event.settlement, arrived=0, **values)
         found = await self.connection.execute(
@@ -619,33 +624,15 @@ class Store:
         """Make the row-weeks of one contest, or of all, from the results under the versions shown."""
         of_contest = [ROW_WEEKS.c.contest == contest] if contest is not None else []
         await self.connection.execute(delete(ROW_WEEKS).where(*of_contest))
-
-        def pooled(kind: Kind, key: ColumnElement[str], *where: ColumnElement[bool]) -> Query:
-            chosen = [RESULTS.c.contest == contest] if contest is not None else []
-            return (
-                select(
-                    literal(kind.value, Text).label("kind"),
-                    key.label("key"),
-                    RESULTS.c.contest,
-                    cast(func.sum(RESULTS.c.points), BigInteger).label("points"),
-                    cast(func.sum(RESULTS.c.share), BigInteger).label("share"),
-                    func.count().label("lineups"),
-                    func.bool_and(RESULTS.c.house).label("house"),
-                    func.bool_and(RESULTS.c.cohort).label("cohort"),
-                    RESULTS.c.reference,
-                )
-                .join(SHOWN, and_(SHOWN.c.contest == RESULTS.c.contest, SHOWN.c.settlement == RESULTS.c.settlement))
-                .where(*chosen, *where)
-                .group_by(key, RESULTS.c.contest, RESULTS.c.reference)
-            )
-
-        rows = union_all(
-            pooled(Kind.MODEL, RESULTS.c.model),
-            pooled(Kind.COHORT, RESULTS.c.model, RESULTS.c.cohort),
-            pooled(Kind.AGENT, cast(RESULTS.c.agent_id, Text)),
-        )
+        of_shown = exists().where(SHOWN.c.contest == RESULTS.c.contest, SHOWN.c.settlement == RESULTS.c.settlement)
+        chosen = [RESULTS.c.contest == contest] if contest is not None else []
         columns = ["kind", "key", "contest", "points", "share", "lineups", "house", "cohort", "reference"]
-        await self.connection.execute(insert(ROW_WEEKS).from_select(columns, rows))
+        await self.connection.execute(insert(ROW_WEEKS).from_select(columns, _pooled(of_shown, *chosen)))
+
+    async def prove(self, contest: str, settlement: int) -> None:
+        """Keep that a settlement version is whole and has its digest."""
+        of_version = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
+        await self.connection.execute(update(SETTLEMENTS).where(*of_version).values(proven=True))
 
     async def drop_boards(self) -> None:
         """Drop everything that is made of the record."""
@@ -829,12 +816,110 @@ class Store:
         )
         return (await self.connection.execute(statement.limit(1))).one_or_none()
 
-    async def settlement(self, contest: str) -> Record | None:
-        """The settlement version that the boards show of a contest, or ``None``."""
-        statement = select(SETTLEMENTS).join(
-            SHOWN, and_(SHOWN.c.contest == SETTLEMENTS.c.contest, SHOWN.c.settlement == SETTLEMENTS.c.settlement)
+    async def settlement(self, contest: str, settlement: int | None = None) -> Record | None:
+        """A settlement version of a contest, the one that the boards show where none is named, or ``None``.
+
+        ``latest`` is the number of the one shown; a version that they have not shown yet is none.
+        """
+        statement = select(SETTLEMENTS, SHOWN.c.settlement.label("latest")).join(
+            SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest
         )
-        return (await self.connection.execute(statement.where(SETTLEMENTS.c.contest == contest))).one_or_none()
+        number = SHOWN.c.settlement if settlement is None else settlement
+        wanted = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == number
+        published = SETTLEMENTS.c.proven, SETTLEMENTS.c.settlement <= SHOWN.c.settlement
+        return (await self.connection.execute(statement.where(*wanted, *published))).one_or_none()
+
+    async def versions(self, contest: str | None = None) -> Sequence[Record]:
+        """Every settlement version that the boards show or have shown, of one contest or of all, newest first.
+
+        ``latest`` is the version shown, ``moved`` how many lineups score differently than under the version before,
+        ``optimum_before`` what the best one then was.
+        """
+        before = SETTLEMENTS.alias("before")
+        was = RESULTS.alias("was")
+        moved = (
+            select(func.count())
+            .select_from(RESULTS)
+            .join(
+                was,
+                and_(
+                    was.c.contest == RESULTS.c.contest,
+                    was.c.settlement == RESULTS.c.settlement - 1,
+                    was.c.lineup_id == RESULTS.c.lineup_id,
+                ),
+            )
+            .where(
+                RESULTS.c.contest == SETTLEMENTS.c.contest,
+                RESULTS.c.settlement == SETTLEMENTS.c.settlement,
+                RESULTS.c.points != was.c.points,
+            )
+            .correlate(SETTLEMENTS)
+            .scalar_subquery()
+        )
+        statement = (
+            select(
+                SETTLEMENTS.c.contest,
+                SETTLEMENTS.c.settlement,
+                SETTLEMENTS.c.reason,
+                SETTLEMENTS.c.settled_at,
+                SETTLEMENTS.c.digest,
+                SETTLEMENTS.c.corrected,
+                SETTLEMENTS.c.expected.label("lineups"),
+                cast(SETTLEMENTS.c.optimal["points"].astext, BigInteger).label("optimum"),
+                cast(before.c.optimal["points"].astext, BigInteger).label("optimum_before"),
+                SHOWN.c.settlement.label("latest"),
+                CONTESTS.c.season,
+                CONTESTS.c.week,
+                case((SETTLEMENTS.c.settlement > 1, moved), else_=0).label("moved"),
+            )
+            .select_from(SETTLEMENTS)
+            .join(SHOWN, SHOWN.c.contest == SETTLEMENTS.c.contest)
+            .join(CONTESTS, CONTESTS.c.contest == SETTLEMENTS.c.contest)
+            .outerjoin(
+                before,
+                and_(before.c.contest == SETTLEMENTS.c.contest, before.c.settlement == SETTLEMENTS.c.settlement - 1),
+            )
+            .where(SETTLEMENTS.c.proven, SETTLEMENTS.c.settlement <= SHOWN.c.settlement)
+            .order_by(SETTLEMENTS.c.settled_at.desc(), SETTLEMENTS.c.contest.desc(), SETTLEMENTS.c.settlement.desc())
+        )
+        if contest is not None:
+            statement = statement.where(SETTLEMENTS.c.contest == contest)
+        return (await self.connection.execute(statement)).all()
+
+    async def moved_lineups(self, contest: str, settlement: int) -> Sequence[Record]:
+        """The lineups whose points or rank differ from the version before, those that moved most first."""
+        place = func.rank().over(partition_by=RESULTS.c.settlement, order_by=RESULTS.c.points.desc())
+        told = ("settlement", "lineup_id", "agent_id", "model", "reference", "points", "share")
+        both = (
+            select(*(RESULTS.c[name] for name in told), place.label("place"))
+            .where(RESULTS.c.contest == contest, RESULTS.c.settlement.in_([settlement - 1, settlement]))
+            .cte("both")
+        )
+        before, after = both.alias("before"), both.alias("after")
+        statement = (
+            select(
+                after.c.lineup_id,
+                after.c.agent_id,
+                after.c.model,
+                after.c.reference,
+                before.c.points.label("points_before"),
+                after.c.points,
+                before.c.share.label("share_before"),
+                after.c.share,
+                before.c.place.label("place_before"),
+                after.c.place,
+            )
+            .join(before, before.c.lineup_id == after.c.lineup_id)
+            .where(after.c.settlement == settlement, before.c.settlement == settlement - 1)
+            .where(or_(after.c.points != before.c.points, after.c.place != before.c.place))
+            .order_by(func.abs(after.c.points - before.c.points).desc(), after.c.place, after.c.lineup_id)
+        )
+        return (await self.connection.execute(statement)).all()
+
+    async def weeks_under(self, contest: str, settlement: int) -> list[tuple[str, RowWeek]]:
+        """The row-weeks that a settlement version makes, each with its key: a model as written, or an agent's id."""
+        rows = await self.connection.execute(_pooled(RESULTS.c.contest == contest, RESULTS.c.settlement == settlement))
+        return [(row.key, _row_week(row, row.key)) for row in rows]
 
     async def provisional(self, contest: str) -> Provisional | None:
         """The newest provisional scores of a contest, all of its parts together, or ``None``."""
@@ -851,9 +936,9 @@ class Store:
                 lineups |= part.lineups
         return Provisional(players, lineups)
 
-    async def lineups(self, contest: str) -> Sequence[Record]:
-        """The locked lineups of a contest, each with its result under the version shown (else ``None``)."""
-        return (await self.connection.execute(_lineups().where(LINEUPS.c.contest == contest))).all()
+    async def lineups(self, contest: str, settlement: int | None = None) -> Sequence[Record]:
+        """The locked lineups of a contest, each with its result under a version, else the one shown (else ``None``)."""
+        return (await self.connection.execute(_lineups(settlement).where(LINEUPS.c.contest == contest))).all()
 
     async def words(self, contest: str) -> dict[UUID, dict[str, Record]]:
         """State, text and salt of each text field of the lineups of agents who are claimed now, by lineup and pointer.
@@ -945,8 +1030,8 @@ class Store:
         return sorted((row.model, row.reference) for row in await self.connection.execute(statement.distinct()))
 
 
-def _lineups() -> Query:
-    """Locked lineups of contests that are known, with season, week and the result under the version shown."""
+def _lineups(settlement: int | None = None) -> Query:
+    """Locked lineups of contests that are known, with season, week and the result under a version or the one shown."""
     return (
         select(
             LINEUPS,
@@ -973,10 +1058,37 @@ def _lineups() -> Query:
             RESULTS,
             and_(
                 RESULTS.c.contest == LINEUPS.c.contest,
-                RESULTS.c.settlement == SHOWN.c.settlement,
+                RESULTS.c.settlement == (SHOWN.c.settlement if settlement is None else settlement),
                 RESULTS.c.lineup_id == LINEUPS.c.lineup_id,
             ),
         )
+    )
+
+
+def _pooled(*where: ColumnElement[bool]) -> Any:
+    """The row-weeks that some results make, by kind, key, contest and whether they are a reference strategy's."""
+
+    def pooled(kind: Kind, key: ColumnElement[str], *of_kind: ColumnElement[bool]) -> Query:
+        return (
+            select(
+                literal(kind.value, Text).label("kind"),
+                key.label("key"),
+                RESULTS.c.contest,
+                cast(func.sum(RESULTS.c.points), BigInteger).label("points"),
+                cast(func.sum(RESULTS.c.share), BigInteger).label("share"),
+                func.count().label("lineups"),
+                func.bool_and(RESULTS.c.house).label("house"),
+                func.bool_and(RESULTS.c.cohort).label("cohort"),
+                RESULTS.c.reference,
+            )
+            .where(*where, *of_kind)
+            .group_by(key, RESULTS.c.contest, RESULTS.c.reference)
+        )
+
+    return union_all(
+        pooled(Kind.MODEL, RESULTS.c.model),
+        pooled(Kind.COHORT, RESULTS.c.model, RESULTS.c.cohort),
+        pooled(Kind.AGENT, cast(RESULTS.c.agent_id, Text)),
     )
 
 

@@ -7,6 +7,7 @@ The errors of asking for what is not there:
     ├── ContestCancelled    409 contest-cancelled
     ├── ContestNotLocked    409 contest-not-locked
     ├── ContestNotSettled   409 contest-not-settled
+    ├── SettlementUnknown   404 settlement-unknown
     ├── SeasonUnknown       404 season-unknown
     ├── MetricUnknown       422 metric-unknown
     ├── AgentUnknown        404 agent-unknown
@@ -69,6 +70,12 @@ class ContestNotSettled(Problem):
     status = 409
     code = "contest-not-settled"
     title = "The contest is not settled yet"
+
+
+class SettlementUnknown(Problem):
+    status = 404
+    code = "settlement-unknown"
+    title = "There is no such settlement version"
 
 
 class SeasonUnknown(Problem):
@@ -245,10 +252,14 @@ class Optimal:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A locked contest whole: lineups by rank, every pool player, and the optimum once it is settled."""
+    """A locked contest whole: lineups by rank, every pool player, and the optimum once it is settled.
+
+    ``settlement`` is the version that all of it is of, ``latest`` the one that the boards show.
+    """
 
     contest: Contest
     settlement: int | None
+    latest: int | None
     reason: str | None
     lineups: tuple[Lineup, ...]
     players: tuple[Player, ...]
@@ -528,6 +539,19 @@ def _pool(players: Iterable[Mapping[str, Any]], points: Mapping[str, int] | None
     }
 
 
+async def contest_of(store: Store, name: str) -> Contest:
+    """One contest. Raises :class:`ContestUnknown`."""
+    return _contest(await _found(store, name))
+
+
+async def players_of(store: Store, name: str) -> dict[str, Player]:
+    """Everybody who has been in a pool of a contest, by id, without points. Raises :class:`ContestUnknown`."""
+    players = _players(await _found(store, name), None)
+    for pool in await store.pools(name):
+        players = {**_pool(pool, None), **players}
+    return players
+
+
 async def pool(store: Store, name: str) -> tuple[Contest, list[Player]]:
     """A contest and who may be picked in it, dearest first: all that there is to see before the lock.
 
@@ -551,14 +575,27 @@ def _by_position(players: Iterable[Player], roster: Sequence[Mapping[str, Any]])
     )
 
 
-async def results(store: Store, name: str, *, words: bool = True) -> Results:
+async def _settled(store: Store, contest: Contest, settlement: int | None) -> Record | None:
+    """The version named, else the one that the boards show, if any. Raises :class:`SettlementUnknown`."""
+    found = await store.settlement(contest.contest, settlement)
+    if found is None and settlement is not None:
+        raise SettlementUnknown(
+            f"{contest.contest} has no settlement version {settlement} on the boards; `/api/v1/corrections` lists "
+            "those there are.",
+            contest=contest.contest,
+        )
+    return found
+
+
+async def results(store: Store, name: str, *, settlement: int | None = None, words: bool = True) -> Results:
     """A locked contest with its lineups, best first; without ``words`` every text is withheld as not checked.
 
-    Raises :class:`ContestUnknown`, :class:`ContestCancelled`, :class:`ContestNotLocked`.
+    ``settlement`` is the version shown, the newest unless one is named. Raises :class:`ContestUnknown`,
+    :class:`ContestCancelled`, :class:`ContestNotLocked`, :class:`SettlementUnknown`.
     """
     row = await _found(store, name)
     contest = _locked(row)
-    settled = await store.settlement(name)
+    settled = await _settled(store, contest, settlement)
     provisional = await store.provisional(name) if settled is None else None
     points: Mapping[str, int] | None = None
     totals: Mapping[str, int] = {}
@@ -571,7 +608,7 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     cards = await store.cards_of(name)
     released = await store.words(name) if words else {}
     labels = await store.labels()
-    lineups = await store.lineups(name)
+    lineups = await store.lineups(name, settled.settlement if settled is not None else None)
     named = {**await _former(store, name, lineups, players), **players}
     unranked = [
         replace(
@@ -588,6 +625,7 @@ async def results(store: Store, name: str, *, words: bool = True) -> Results:
     return Results(
         contest=contest,
         settlement=settled.settlement if settled is not None else None,
+        latest=settled.latest if settled is not None else None,
         reason=settled.reason if settled is not None else None,
         lineups=_ranked(unranked),
         players=tuple(_by_price(players.values())),
@@ -638,15 +676,15 @@ def _optimal(row: Record, settled: Record, players: Mapping[str, Player]) -> Opt
     )
 
 
-async def optimal(store: Store, name: str) -> tuple[Contest, Optimal]:
-    """The optimum of a settled contest.
+async def optimal(store: Store, name: str, settlement: int | None = None) -> tuple[Contest, Optimal]:
+    """The optimum of a settled contest, under the newest version unless one is named.
 
     Raises :class:`ContestUnknown`, :class:`ContestCancelled`, :class:`ContestNotLocked`,
-    :class:`ContestNotSettled`.
+    :class:`ContestNotSettled`, :class:`SettlementUnknown`.
     """
     row = await _found(store, name)
     contest = _locked(row)
-    settled = await store.settlement(name)
+    settled = await _settled(store, contest, settlement)
     if settled is None:
         raise ContestNotSettled(
             f"The optimum of {contest.contest} is known once its games are final.", contest=contest.contest

@@ -21,7 +21,7 @@ from testkit.fixtures import Start
 
 Tell = Callable[..., Awaitable[Any]]
 
-PAGES = ("/", "/contests", "/models", "/agents", "/method", "/rules")
+PAGES = ("/", "/contests", "/corrections", "/models", "/agents", "/method", "/rules")
 VOID = {"meta", "link", "img", "br"}
 
 
@@ -61,7 +61,7 @@ async def test_pages_come_with_a_strict_policy_and_name_nothing_from_elsewhere(
     agent = script.Agent("alice", "m")
     async with start("boards") as service:
         await tell(service, [*agent.told(), *script.Week(1).told([agent])])
-        for path in (*PAGES, "/contests/2017-W01", "/agents/alice", "/models/m"):
+        for path in (*PAGES, "/contests/2017-W01", "/corrections/2017-W01/1", "/agents/alice", "/models/m"):
             answer = await service.client.get(path)
             policy = answer.headers["content-security-policy"]
             assert "default-src 'none'" in policy

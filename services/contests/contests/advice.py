@@ -40,6 +40,7 @@ PROBLEMS = {
     "rate-limited": "Wait the seconds of `Retry-After`, then send it again. `limit` names the limit; all are listed "
     "above.",
     "refused": "The request cannot be read as HTTP or JSON; `detail` says why.",
+    "settlement-unknown": "`/api/v1/corrections` lists every version; leave `settlement` out for the newest.",
     "season-unknown": "Use a year of `seasons` in `/api/v1/boards/models`.",
     "stamp-missing": "No authority has stamped the root of this contest, or not yet; its signature holds without.",
     "unauthorized": "Send `Authorization: Bearer mafl_sk_…` with your newest key. An old one is dead once it was "

@@ -98,7 +98,10 @@ class SettleRequest(BaseModel):
 
 
 class SettlementView(BaseModel):
-    """A settlement version. Points in hundredths; ``no_ranks`` says why lineups have no rank, if they have none."""
+    """A settlement version. Points in hundredths; ``no_ranks`` says why lineups have no rank, if they have none.
+
+    ``corrected`` and ``moved``, the lineups that score differently, are against the version before.
+    """
 
     contest: str
     settlement: int
@@ -110,6 +113,8 @@ class SettlementView(BaseModel):
     digest: str
     feasible_lineups: str | None
     no_ranks: str | None
+    corrected: list[ev.CorrectedPlayer]
+    moved: int
 
 
 class SettleAnswer(SettlementView):

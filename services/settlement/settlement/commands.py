@@ -36,6 +36,7 @@ from common.metrics import Metrics
 from common.outbox import Recorded, emit, record, recorded
 from common.problems import NotFound, Problem, shown
 from common.tables import Fault
+from settlement import corrections
 from settlement.domain import BadScoring
 from settlement.imports import read_statistics
 from settlement.lines import Statistics, Week, line_of
@@ -51,7 +52,7 @@ from settlement.results import (
     silent_games,
     work_out,
 )
-from settlement.store import Imported, Settled, Store
+from settlement.store import Basis, Imported, Settled, Store
 from settlement.tables import BadTable
 
 FIRST_REASON = "final statistics"
@@ -426,6 +427,9 @@ async def _written(
     optimal = ev.OptimalLineup(
         points=outcome.optimal.points, price=outcome.optimal.price, players=outcome.optimal.players
     )
+    basis = await store.basis(contest.contest, latest.settlement) if latest else None
+    lines = corrections.kept_lines(contest, inputs.lines)
+    corrected, moved = _corrected(contest.scoring, outcome, lines, basis) if basis else ((), 0)
     settled = Settled(
         contest=contest.contest,
         settlement=latest.settlement + 1 if latest else 1,
@@ -437,8 +441,10 @@ async def _written(
         digest=outcome.digest,
         feasible_lineups=str(outcome.standing.lineups) if outcome.standing is not None else None,
         no_ranks=outcome.no_ranks,
+        corrected=corrected,
+        moved=moved,
     )
-    await store.keep_settlement(settled, outcome)
+    await store.keep_settlement(settled, outcome, lines)
     results = iter(outcome.results)
     raw = await driver(store.connection)
     while portion := list(islice(results, _PORTION)):
@@ -458,6 +464,15 @@ async def _written(
     )
     metrics.settlements.inc()
     return settled, True
+
+
+def _corrected(
+    scoring: ev.Scoring, outcome: Outcome, lines: dict[str, dict[str, int]], basis: Basis
+) -> tuple[tuple[ev.CorrectedPlayer, ...], int]:
+    """What a version differs in from the one before: players, and how many lineups."""
+    players = corrections.corrected(scoring, basis.players, outcome.players, basis.lines, lines)
+    scored = ((result.entry.lineup_id, result.points) for result in outcome.results)
+    return players, corrections.moved(basis.lineups, scored)
 
 
 def _lineup_settled(settled: Settled, result: Result) -> Recorded:
@@ -498,6 +513,7 @@ def _week_settled(settled: Settled, outcome: Outcome) -> ev.WeekSettled:
         digest=settled.digest,
         feasible_lineups=settled.feasible_lineups,
         no_ranks=settled.no_ranks,
+        corrected=settled.corrected,
     )
 
 

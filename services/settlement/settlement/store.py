@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
@@ -107,6 +108,10 @@ SETTLEMENTS = Table(
     Column("digest", Text, nullable=False),
     Column("feasible_lineups", Text),
     Column("no_ranks", Text),
+    # What it was settled by, of the pool's players; of versions from before this was kept there is none.
+    Column("lines", JSONB),
+    Column("corrected", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("moved", Integer, nullable=False, server_default=text("0")),
 )
 
 RESULTS = Table(
@@ -156,7 +161,8 @@ class Imported:
 class Settled:
     """A settlement version, without its rows; ``no_ranks`` says why it has no ``feasible_lineups``.
 
-    A version made before there were ranks has neither.
+    A version made before there were ranks has neither. ``corrected`` and ``moved``, how many lineups score differently,
+    are against the version before; of the first there is nothing to correct.
     """
 
     contest: str
@@ -169,6 +175,17 @@ class Settled:
     digest: str
     feasible_lineups: str | None
     no_ranks: str | None
+    corrected: tuple[ev.CorrectedPlayer, ...] = ()
+    moved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a version's successor is compared with: points by player and by lineup, and the lines it was settled by."""
+
+    players: dict[str, int]
+    lineups: dict[UUID, int]
+    lines: dict[str, Line] | None
 
 
 _KEEP_LINEUPS = f"""
@@ -413,6 +430,17 @@ class Store:
         ).first()
         return None if row is None else (_settled(row._mapping), row.players)
 
+    async def basis(self, contest: str, settlement: int) -> Basis:
+        """What the version after this one is compared with. The version must be there."""
+        of_version = SETTLEMENTS.c.contest == contest, SETTLEMENTS.c.settlement == settlement
+        statement = select(SETTLEMENTS.c.players, SETTLEMENTS.c.lines).where(*of_version)
+        row = (await self.connection.execute(statement)).one()
+        worth = select(RESULTS.c.lineup_id, RESULTS.c.points).where(
+            RESULTS.c.contest == contest, RESULTS.c.settlement == settlement
+        )
+        lineups = {of.lineup_id: of.points for of in await self.connection.execute(worth)}
+        return Basis(row.players, lineups, row.lines)
+
     async def results(self, contest: str, settlement: int) -> Sequence[RowMapping]:
         """The lineups' results of one version, the best first."""
         rows = await self.connection.execute(
@@ -422,8 +450,8 @@ class Store:
         )
         return rows.mappings().all()
 
-    async def keep_settlement(self, settled: Settled, outcome: Outcome) -> None:
-        """Write a version with all its rows."""
+    async def keep_settlement(self, settled: Settled, outcome: Outcome, lines: Mapping[str, Line]) -> None:
+        """Write a version with all its rows, and the lines that it was settled by."""
         await self.connection.execute(
             plain_insert(SETTLEMENTS).values(
                 contest=settled.contest,
@@ -437,6 +465,9 @@ class Store:
                 digest=settled.digest,
                 feasible_lineups=settled.feasible_lineups,
                 no_ranks=settled.no_ranks,
+                lines=lines,
+                corrected=[player.model_dump(mode="json") for player in settled.corrected],
+                moved=settled.moved,
             )
         )
         # In portions, so that other requests are answered between them.
@@ -483,6 +514,8 @@ _SETTLED = select(
     SETTLEMENTS.c.digest,
     SETTLEMENTS.c.feasible_lineups,
     SETTLEMENTS.c.no_ranks,
+    SETTLEMENTS.c.corrected,
+    SETTLEMENTS.c.moved,
 )
 
 
@@ -498,4 +531,6 @@ def _settled(row: RowMapping) -> Settled:
         row["digest"],
         row["feasible_lineups"],
         row["no_ranks"],
+        tuple(ev.CorrectedPlayer.model_validate(player) for player in row["corrected"]),
+        row["moved"],
     )

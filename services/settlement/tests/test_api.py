@@ -172,8 +172,19 @@ async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
         second = (await settlement.operator.post(SETTLE, json={"reason": "return touchdowns counted anew"})).json()
         assert (second["settlement"], second["changed"]) == (2, True)
         assert second["digest"] != first["digest"]
+        moved = sum(player in {pick.player_id for pick in lineup.picks} for lineup in week.lineups)
+        assert (first["corrected"], first["moved"], second["moved"]) == ([], 0, moved)
         await settlement.settle()
         weeks = await settlement.published(ev.WeekSettled)
+        assert weeks[0].corrected == ()
+        assert [one.model_dump(mode="json") for one in weeks[1].corrected] == second["corrected"]
+        [told] = weeks[1].corrected
+        assert (told.player_id, told.before, told.after) == (player, hundredths(week.worth[player]), 15_000)
+        changed = {one.statistic: (one.before, one.after) for one in told.statistics}
+        assert changed.pop("ret_td") == (0, 25)
+        # The file replaced the player's line: what it does not name is not known any more.
+        assert {after for _, after in changed.values()} == {None}
+        assert all(before for before, _ in changed.values()), "not known and none are alike"
         assert [(week.settlement, week.reason) for week in weeks] == [
             (1, "final statistics"),
             (2, "return touchdowns counted anew"),
@@ -190,6 +201,34 @@ async def test_a_correction_needs_a_reason_and_leaves_the_old_version_readable(
         assert [one["settlement"] for one in listed] == [1, 2]
         missing = await settlement.operator.get("/operator/api/v1/settlements/2017-W04/3")
         assert missing.status_code == 404
+
+
+@pytest.mark.rule("S4", "S5")
+async def test_a_correction_that_changes_no_result_makes_no_version_and_one_taken_back_makes_another(
+    start: Start, play_week: Play, statistics_file: File
+) -> None:
+    week = play_week(4, entries=2)
+    player = next(pick.player_id for pick in week.lineups[0].picks if hundredths(week.worth[pick.player_id]) > 0)
+    async with start("settlement") as settlement:
+        await hear(settlement, week)
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        first = (await settlement.operator.post(SETTLE)).json()
+        uncounted = statistics_file(4, {player: {"targets": "29", "pass_att": "99", "rush_att": "98"}})
+        assert (await settlement.operator.post(FINAL, content=uncounted)).json()["weeks"][0]["changed"] == 1
+        again = (await settlement.operator.post(SETTLE, json={"reason": "attempts counted anew"})).json()
+        assert again == {**first, "changed": False}
+
+        await settlement.operator.post(FINAL, content=statistics_file(4, {player: {"ret_td": "1"}}))
+        second = (await settlement.operator.post(SETTLE, json={"reason": "a return was a touchdown"})).json()
+        assert [(one["statistic"], one["after"]) for one in second["corrected"][0]["statistics"]] == [("ret_td", 1)]
+        await settlement.operator.post(FINAL, content=statistics_file(4))
+        third = (await settlement.operator.post(SETTLE, json={"reason": "it was none"})).json()
+        assert (third["settlement"], third["digest"]) == (3, first["digest"])
+        assert [(one["before"], one["after"]) for one in third["corrected"]] == [
+            (one["after"], one["before"]) for one in second["corrected"]
+        ]
+        await settlement.settle()
+        assert [one.settlement for one in await settlement.published(ev.WeekSettled)] == [1, 2, 3]
 
 
 @pytest.mark.rule("S5")
