@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import nats
 from nats.aio.client import Client
@@ -24,7 +25,7 @@ from pydantic import ValidationError
 
 from common import topology
 from common.db import Database, unavailable
-from common.events import Envelope, unpack
+from common.events import BY_SUBJECT, Envelope, unpack
 from common.inbox import Delivery, Handlers, apply
 from common.logs import correlate, logger
 from common.metrics import Metrics
@@ -46,6 +47,29 @@ _HEARTBEAT_SECONDS = 0.5
 _BROKEN_PAUSE = 0.5
 _PUBLISH_PATIENCE = 5.0
 """Seconds in which a stream acknowledges a batch; a disk that writes each message by itself may be slow."""
+
+
+_LARGEST_BATCH = 8 << 20
+"""Bytes that go into a stream as one; it holds them in memory until it has all."""
+_LONGEST_BATCH = 1_000
+"""Messages; what a server takes."""
+_LARGEST_IN_BATCH = 64 << 10
+"""Bytes of a message; a larger one goes by itself, since one that no stream takes would keep out its batch."""
+
+Message = tuple[str, bytes, str]
+"""A subject, a body and a message id."""
+
+
+def _by_stream(messages: Sequence[Message]) -> Iterable[list[int]]:
+    """The places of messages that may go into a stream as one, in their order."""
+    places: dict[str | int, list[int]] = {}
+    for place, (subject, body, _) in enumerate(messages):
+        kind = BY_SUBJECT.get(subject)
+        stream = kind.stream if kind is not None and len(body) <= _LARGEST_IN_BATCH else place
+        places.setdefault(stream, []).append(place)
+    for of_stream in places.values():
+        for start in range(0, len(of_stream), _LONGEST_BATCH):
+            yield of_stream[start : start + _LONGEST_BATCH]
 
 
 class Bus:
@@ -97,13 +121,53 @@ class Bus:
     def js(self) -> JetStreamContext:
         return self._js
 
-    async def publish_all(self, messages: Sequence[tuple[str, bytes, str]]) -> list[BaseException | None]:
+    async def publish_all(self, messages: Sequence[Message]) -> list[BaseException | None]:
         """Put messages, each a subject, a body and a message id, into their streams in order, acknowledged together.
 
         For each, in order, what kept it out of its stream, or None once the stream has it. Raises nothing.
+        Those of one stream go in as one, which a disk that writes before it answers does in one go (docs/adr/0027).
         """
         if not self._client.is_connected:
             return [ConnectionError("not connected to the bus") for _ in messages]
+        outcomes: list[BaseException | None] = [None] * len(messages)
+        one_by_one: list[int] = []
+        for of_stream in _by_stream(messages):
+            if not await self._publish_as_one([messages[place] for place in of_stream]):
+                one_by_one += of_stream
+        one_by_one.sort()
+        kept_out = await self._publish_one_by_one([messages[place] for place in one_by_one])
+        for place, outcome in zip(one_by_one, kept_out, strict=True):
+            outcomes[place] = outcome
+        return outcomes
+
+    async def _publish_as_one(self, messages: Sequence[Message]) -> bool:
+        """Put messages into their stream in order, all or none; whether it has told that it has them all.
+
+        It takes none where it has one of them already, and may have taken all where it told of nothing: they can all
+        be published again, one by one, since it drops those that it has.
+        """
+        if len(messages) < 2 or sum(len(body) for _, body, _ in messages) > _LARGEST_BATCH:
+            return False
+        batch = {"Nats-Batch-Id": uuid4().hex}
+        try:
+            for number, (subject, body, message_id) in enumerate(messages[:-1], start=1):
+                headers = {**batch, "Nats-Batch-Sequence": str(number), "Nats-Msg-Id": message_id}
+                await self._client.publish(subject, body, headers=headers)
+            subject, body, message_id = messages[-1]
+            headers = {**batch, "Nats-Batch-Sequence": str(len(messages)), "Nats-Msg-Id": message_id}
+            headers["Nats-Batch-Commit"] = "1"
+            reply = await self._client.request(subject, body, timeout=_PUBLISH_PATIENCE, headers=headers)
+            answer = json.loads(reply.data)
+        except (nats.errors.Error, OSError, ValueError) as error:
+            logger.warning("messages go out one by one", messages=len(messages), error=repr(error))
+            return False
+        # A server that knows no batches answers for the last message alone.
+        if answer.get("count") != len(messages):
+            logger.warning("messages go out one by one", messages=len(messages), answer=answer)
+            return False
+        return True
+
+    async def _publish_one_by_one(self, messages: Sequence[Message]) -> list[BaseException | None]:
         outcomes: list[asyncio.Future[PubAck] | BaseException] = []
         for subject, body, message_id in messages:
             try:

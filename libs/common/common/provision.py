@@ -41,6 +41,7 @@ def stream_config(stream: topology.Stream) -> StreamConfig:
         storage=StorageType.FILE,
         duplicate_window=DUPLICATE_WINDOW,
         max_age=0,
+        allow_atomic=True,
     )
 
 
@@ -78,7 +79,7 @@ async def provision(js: JetStreamContext) -> int:
             changes += 1
             continue
         actual.subjects = sorted(actual.subjects or [])
-        if drift := _differs(wanted, actual, ("subjects", "duplicate_window", "max_age")):
+        if drift := _differs(wanted, actual, ("subjects", "duplicate_window", "max_age", "allow_atomic")):
             await js.update_stream(wanted)
             logger.warning("stream corrected", stream=stream.name, drift=repr(drift))
             changes += 1

@@ -255,6 +255,30 @@ async def test_a_relay_that_dies_between_publishing_and_committing_doubles_nothi
 
 
 @pytest.mark.rule("O4")
+async def test_messages_go_into_a_stream_as_one_or_else_one_by_one_and_each_once(run: Run, nats_server: Nats) -> None:
+    def message(number: int, size: int = 2) -> tuple[str, bytes, str]:
+        return ev.ScoresUpdated.subject(), b"x" * size, f"id-{number}"
+
+    async with run() as service, admin(nats_server) as client:
+        bus = service.runtime.bus
+        assert await bus.publish_all([message(1), message(2)]) == [None, None]
+        # The stream has one of these already, so it takes none of them as one.
+        assert await bus.publish_all([message(2), message(3), message(1)]) == [None, None, None]
+        too_large = message(4, 2_000_000)
+        first, refused, last = await bus.publish_all([message(5), too_large, message(6)])
+        assert (first, last) == (None, None)
+        assert "MaxPayload" in repr(refused)
+        js = client.jetstream()
+        stream = ev.ScoresUpdated.stream
+        assert (await js.stream_info(stream)).state.messages == 5
+        headers = [(await js.get_msg(stream, number)).headers or {} for number in range(1, 6)]
+        assert [each["Nats-Msg-Id"] for each in headers] == [f"id-{number}" for number in (1, 2, 3, 5, 6)]
+        batches = [each.get("Nats-Batch-Id") for each in headers]
+        assert batches[0] == batches[1] != batches[3] == batches[4]
+        assert batches[2] is None
+
+
+@pytest.mark.rule("O4")
 async def test_events_wait_in_the_outbox_while_the_bus_is_down(run: Run, nats_server: Nats) -> None:
     async with run() as service:
         nats_server.stop()
