@@ -186,6 +186,22 @@ class Band(Part):
     points: int
 
 
+class LineupRules(Part):
+    """What a lineup must keep to besides roster and cap; what is ``None`` is not asked.
+
+    ``max_per_team`` is the most players of one team, its defence among them, ``min_games`` the fewest different games
+    that the players of a lineup play in.
+    """
+
+    max_per_team: Annotated[int, Field(ge=1)] | None = None
+    min_games: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing is asked."""
+        return self.max_per_team is None and self.min_games is None
+
+
 class Scoring(Part):
     """A scoring version as data: what one unit of each statistic is worth, in hundredths of a point.
 
@@ -273,6 +289,7 @@ class ContestOpened(Event):
     players: tuple[PoolPlayer, ...]
     pool: int = 1
     policies: Policies = Policies()
+    lineup_rules: LineupRules = LineupRules()
 
     def aggregate(self) -> str:
         return f"contest/{self.contest}"

@@ -114,6 +114,7 @@ CONTESTS = Table(
     Column("ruleset", Text, nullable=False),
     Column("scoring", JSONB, nullable=False),
     Column("policies", JSONB, nullable=False, server_default="{}"),
+    Column("lineup_rules", JSONB, nullable=False, server_default="{}"),
     Column("price_source", Text, nullable=False),
     Column("players", JSONB, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -396,6 +397,7 @@ class Store:
             "ruleset": event.ruleset,
             "scoring": event.scoring.model_dump(mode="json"),
             "policies": event.policies.model_dump(),
+            "lineup_rules": event.lineup_rules.model_dump(exclude_none=True),
             "price_source": event.price_source,
             "players": _dumped(event.players),
             "version": version,
@@ -809,8 +811,8 @@ class Store:
         return list((await self.connection.execute(statement)).scalars())
 
     async def rules(self) -> Record | None:
-        """The roster, cap, scoring and policies of the newest contest, or ``None`` where none was opened."""
-        columns = ("contest", "ruleset", "cap", "roster", "scoring", "policies")
+        """The roster, cap, lineup rules, scoring and policies of the newest contest, ``None`` where none was opened."""
+        columns = ("contest", "ruleset", "cap", "roster", "lineup_rules", "scoring", "policies")
         statement = select(*(CONTESTS.c[name] for name in columns)).order_by(
             CONTESTS.c.opened_at.desc(), CONTESTS.c.contest.desc()
         )

@@ -80,6 +80,7 @@ class Week:
     number: int
     season: int = 2017
     players_a_position: int = 5
+    lineup_rules: ev.LineupRules = field(default_factory=ev.LineupRules)
 
     @property
     def contest(self) -> str:
@@ -137,6 +138,7 @@ class Week:
             price_source="import",
             games=self.games,
             players=self.players,
+            lineup_rules=self.lineup_rules,
         )
 
     def lineup_id(self, agent: Agent) -> UUID:
@@ -195,7 +197,7 @@ class Week:
                     regret=best - total,
                     rank=str(1 + (best - total) * 10**11),
                     tied=str(1 + total % 2),
-                    percentile=total * 10**6 // (best + 1),
+                    percentile=max(total, 0) * 10**6 // (best + 1),
                     picks=tuple(
                         ev.SettledPick(
                             slot=pick.slot,

@@ -334,6 +334,21 @@ async def test_a_season_with_nothing_settled_leads_to_the_last_one_that_is(
             assert (await service.client.get(path)).status_code == 200
 
 
+@pytest.mark.rule("C3")
+async def test_the_rules_page_tells_what_the_newest_contest_asks_of_teams_and_games(
+    start: Start, script: ModuleType, tell: Tell
+) -> None:
+    async with start("boards") as service:
+        await tell(service, [(script.Week(1).opened(), 1)])
+        assert "of one team" not in checked(await service.client.get("/rules"))
+        await tell(service, [(script.Week(2, lineup_rules=ev.LineupRules(max_per_team=4)).opened(), 1)])
+        page = checked(await service.client.get("/rules"))
+        assert "At most <strong>4</strong> players of one team, its defence among them." in page
+        assert "different games" not in page
+        await tell(service, [(script.Week(3, lineup_rules=ev.LineupRules(min_games=2)).opened(), 1)])
+        assert "at least <strong>2</strong> different games" in checked(await service.client.get("/rules"))
+
+
 @pytest.mark.rule("S2", "B8")
 async def test_a_settled_lineup_says_its_rank_among_all_possible_ones_in_words(
     start: Start, script: ModuleType, tell: Tell

@@ -150,6 +150,15 @@ class Units(Shape):
     pick_confidence_points_per_1000: Literal["points"]
 
 
+class LineupRules(Shape):
+    """What a lineup must keep to besides roster and cap; what is null is not asked."""
+
+    max_per_team: int | None
+    """The most players of one team, its defence among them."""
+    min_games: int | None
+    """The fewest different games that the players play in."""
+
+
 class Contest(_Brief):
     """A contest with its rules and games."""
 
@@ -157,6 +166,7 @@ class Contest(_Brief):
     """The most that the picks may cost together."""
     roster: list[Slot]
     ruleset: str
+    lineup_rules: LineupRules
     scoring: Scoring
     """What one unit of each statistic is worth, in hundredths of a point."""
     policies: Policies

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.canonical import instant
 from common.events import Game, PoolPlayer
-from contests.domain import Ruleset
+from contests.domain import Ruleset, crowded, games_lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,8 @@ class Breaks:
     """How many of a contest's lineups new terms would not take: totals alone, of no agent in particular (C8).
 
     ``lineups`` there are; ``broken`` of them would be refused if they came now: for a player who is gone
-    (``vanished``), a total above the cap (``over_cap``), or a slot that is not filled as it must be (``unfit``).
+    (``vanished``), a total above the cap (``over_cap``), or a slot that is not filled as it must be, too many of a
+    team or too few games (``unfit``).
     """
 
     lineups: int = 0
@@ -118,7 +119,7 @@ class Breaks:
             return "No lineup has come in yet."
         return (
             f"Of {self.lineups} lineups {self.broken} would not be taken any more: {self.vanished} hold a player that "
-            f"would vanish, {self.over_cap} would cost more than the cap, {self.unfit} would not fit the roster."
+            f"would vanish, {self.over_cap} would cost more than the cap, {self.unfit} would not fit roster or rules."
         )
 
 
@@ -126,6 +127,7 @@ def breaks(lineups: Iterable[Sequence[Mapping[str, Any]]], after: Terms) -> Brea
     """What new terms break of lineups, each given as its picks (``slot``, ``player_id``)."""
     players = {player.player_id: player for player in after.players}
     slots = {slot.slot: frozenset(slot.positions) for slot in after.ruleset.roster}
+    rules = after.ruleset.lineup_rules
     found = Breaks()
     for picks in lineups:
         held = [(pick["slot"], players.get(pick["player_id"])) for pick in picks]
@@ -134,6 +136,8 @@ def breaks(lineups: Iterable[Sequence[Mapping[str, Any]]], after: Terms) -> Brea
         unfit = {slot for slot, _ in held} != slots.keys() or any(
             player is not None and slots[slot].isdisjoint(player.positions) for slot, player in held
         )
+        here = [player for _, player in held if player]
+        unfit = unfit or bool(crowded(here, rules)) or (len(here) == len(slots) and games_lacking(here, rules) > 0)
         found.lineups += 1
         found.vanished += vanished
         found.over_cap += over_cap

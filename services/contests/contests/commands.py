@@ -421,6 +421,7 @@ async def opened(store: Store, contest: Contest) -> ev.ContestOpened:
         players=await store.players(contest.contest),
         pool=contest.pool,
         policies=rules.policies,
+        lineup_rules=rules.lineup_rules,
     )
 
 

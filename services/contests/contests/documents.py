@@ -47,6 +47,7 @@ def whole(contest: Contest, rules: Ruleset, games: Sequence[Game], now: datetime
         "cap": rules.cap,
         "roster": [slot.model_dump(mode="json") for slot in rules.roster],
         "ruleset": rules.ruleset,
+        "lineup_rules": rules.lineup_rules.model_dump(),
         "scoring": rules.scoring.model_dump(mode="json"),
         "policies": rules.policies.model_dump(),
         "limits": rules.limits.model_dump(),

@@ -8,6 +8,7 @@ lists every violation at once; it is the authority, the first way only a shortcu
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +23,7 @@ from typing_extensions import TypedDict
 
 from common.canonical import canonical_json
 from common.commitment import SALT_BYTES, json_number, json_string, pointers
-from common.events import Game, Marks, Policies, PoolPlayer, Scoring, Slot
+from common.events import Game, LineupRules, Marks, Policies, PoolPlayer, Scoring, Slot
 
 EASTERN = ZoneInfo("America/New_York")
 Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -68,6 +69,7 @@ class Ruleset(_Rule):
     pick_confidence_points_per_1000: PositiveInt
     scoring: Scoring
     policies: Policies = Policies()
+    lineup_rules: LineupRules = LineupRules()
 
     @model_validator(mode="after")
     def _coherent(self) -> "Ruleset":
@@ -78,6 +80,8 @@ class Ruleset(_Rule):
             raise ValueError("each slot needs the positions that may fill it, each once")
         if self.projected_score.at_least > self.projected_score.at_most:
             raise ValueError("the bounds of a projected score are the wrong way round")
+        if (self.lineup_rules.min_games or 0) > len(self.roster):
+            raise ValueError("a lineup cannot touch more games than it has players")
         for statistic, bands in self.scoring.bands.items():
             ends = [band.up_to for band in bands]
             finite = [end for end in ends[:-1] if end is not None]
@@ -348,6 +352,12 @@ CONTRACT: dict[str, str] = {
 }
 """The codes of the rules of play. Another version of the API would be needed to change one."""
 
+OF_SOME_CONTESTS: dict[str, str] = {
+    "team-crowded": "more players of one team, its defence among them, than this contest allows",
+    "games-too-few": "the players are of fewer different games than this contest asks for",
+}
+"""The codes of rules that a contest may have and most have not (``lineup_rules``)."""
+
 STRUCTURAL: dict[str, str] = {
     "json-malformed": "the body is not one JSON document in UTF-8",
     "wrong-type": "a member has another JSON type than it must",
@@ -358,7 +368,7 @@ STRUCTURAL: dict[str, str] = {
 }
 """The codes of a body that is not shaped like a lineup (decision 7). What is merely absent has a contract code."""
 
-CODES = CONTRACT | STRUCTURAL
+CODES = CONTRACT | OF_SOME_CONTESTS | STRUCTURAL
 """Every code a violation may have, with its meaning. The codes are stable."""
 
 
@@ -537,6 +547,10 @@ class Judge:
             seen_players.add(player_id)
         if document["thesis"].isspace() or not _has_two_decimals(document["projected_score"]):
             return None
+        if not self.ruleset.lineup_rules.none:
+            picked = [self.players[pick["player_id"]] for pick in picks]
+            if crowded(picked, self.ruleset.lineup_rules) or games_lacking(picked, self.ruleset.lineup_rules):
+                return None
         lineup = self._lineup(document)
         return lineup if lineup.total_price <= self.ruleset.cap else None
 
@@ -558,6 +572,19 @@ class Judge:
             confidence=float(document["confidence"]),
             body=document,
         )
+
+
+def crowded(players: Iterable[PoolPlayer], rules: LineupRules) -> dict[str, int]:
+    """The teams of whom a lineup has more players than it may, with how many."""
+    if rules.max_per_team is None:
+        return {}
+    counts = Counter(player.team for player in players)
+    return {team: many for team, many in counts.items() if many > rules.max_per_team}
+
+
+def games_lacking(players: Iterable[PoolPlayer], rules: LineupRules) -> int:
+    """How many different games a lineup is short of."""
+    return max(0, (rules.min_games or 0) - len({player.game_id for player in players}))
 
 
 def _has_two_decimals(number: float) -> bool:
@@ -697,6 +724,7 @@ class _Inquest:
         first_player: dict[str, int] = {}
         homeless: list[PoolPlayer | None] = []
         total = 0
+        filled: dict[str, PoolPlayer] = {}
         for place, pick in enumerate(picks[:most]):
             if not isinstance(pick, _Object):
                 self._add("wrong-type", _pointer("picks", place), "A pick must be an object.", _shown(pick), "object")
@@ -719,6 +747,7 @@ class _Inquest:
                     )
                 if first_slot[slot.slot] == place:
                     total += player.price
+                    filled[player.player_id] = player
             self._text(pick, ("picks", place, "rationale"), self.judge.ruleset.limits.rationale)
             self._confidence(pick, ("picks", place, "confidence"))
             self._text(pick, ("picks", place, "main_factor"), self.judge.ruleset.limits.main_factor)
@@ -727,6 +756,21 @@ class _Inquest:
         if total > cap:
             detail = f"The picks cost {total}, {total - cap} more than the cap of {cap}."
             self._add("over-cap", "/picks", detail, total, cap)
+        self._teams_and_games(list(filled.values()))
+
+    def _teams_and_games(self, players: list[PoolPlayer]) -> None:
+        """Note teams of whom there are too many, and of a lineup that is whole that its games are too few."""
+        rules = self.judge.ruleset.lineup_rules
+        for team, many in crowded(players, rules).items():
+            names = ", ".join(player.player_name for player in players if player.team == team)
+            detail = f"{many} players are of {team} ({names}); at most {rules.max_per_team} of one team are taken."
+            self._add("team-crowded", "/picks", detail, many, rules.max_per_team)
+        if len(players) == len(self.judge.slots) and games_lacking(players, rules):
+            games = sorted({player.game_id for player in players})
+            detail = (
+                f"The players are of {len(games)} games ({', '.join(games)}); at least {rules.min_games} are asked for."
+            )
+            self._add("games-too-few", "/picks", detail, len(games), rules.min_games)
 
     def _unfilled(self, slots: list[Slot], homeless: list[PoolPlayer | None]) -> None:
         """Note the slots that no pick fills, less one for each pick without a readable slot: that is noted there."""

@@ -16,7 +16,7 @@ from common.limits import Limit
 from common.points import as_points
 from contests import advice
 from contests.documents import POOL_COLUMNS
-from contests.domain import CODES, DAYS, MAX_BODY, Contest, Ruleset, staying, weekday
+from contests.domain import CODES, DAYS, MAX_BODY, Contest, Ruleset, crowded, staying, weekday
 
 _pages = Environment(  # Markdown for agents, of our own data and the pool's; it is not HTML.
     loader=PackageLoader("contests"),
@@ -110,10 +110,19 @@ def _example(rules: Ruleset, players: Sequence[PoolPlayer]) -> str:
     """A lineup of the right shape, one pick a line: for each slot the cheapest player left who may play there."""
     free = sorted(players, key=lambda player: (player.price, player.player_id))
     picks = []
+    taken: list[PoolPlayer] = []
     for slot in rules.roster:
-        player = next((one for one in free if set(one.positions) & set(slot.positions)), None)
+        player = next(
+            (
+                one
+                for one in free
+                if set(one.positions) & set(slot.positions) and not crowded([*taken, one], rules.lineup_rules)
+            ),
+            None,
+        )
         if player is not None:
             free.remove(player)
+            taken.append(player)
         pick = {
             "slot": slot.slot,
             "player_id": player.player_id if player else f"<a {'/'.join(slot.positions)} of the pool>",

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.events import LineupRules
 from contests.domain import CODES, CONTRACT, MAX_BODY, STRUCTURAL, Judge, LineupRefused, Violation, _Inquest, canonical
 
 from .helpers import SLOTS, body, cheapest, judge, week_four
@@ -167,6 +168,51 @@ def test_a_lineup_with_eleven_faults_gives_eleven_violations() -> None:
     found = violations(document)
     assert len(found) == 11
     assert Counter(violation.code for violation in found) == Counter([*CONTRACT, "reasoning-missing"])
+
+
+def ruled(**rules: int) -> Judge:
+    """The judge of week four under rules on teams and games."""
+    week = week_four()
+    ruleset = judge().ruleset.model_copy(update={"lineup_rules": LineupRules(**rules)})
+    return Judge(week.contest, ruleset, week.players)
+
+
+def heard(judged: Judge, document: dict[str, Any]) -> list[Violation]:
+    """What a judge finds, its short way and its inquest being of one mind."""
+    try:
+        judged(body(document))
+    except LineupRefused as refusal:
+        assert judged.at_once(body(document)) is None
+        return list(refusal.violations)
+    assert judged.at_once(body(document)) is not None
+    return []
+
+
+@pytest.mark.rule("C3", "C5")
+def test_a_contest_may_limit_the_players_of_one_team_and_ask_for_games() -> None:
+    document = cheapest()
+    picked = [judge().players[pick["player_id"]] for pick in document["picks"]]
+    teams, games = Counter(player.team for player in picked), {player.game_id for player in picked}
+    ((team, most), *_) = teams.most_common()
+    assert 1 < most < len(teams)
+    for most_allowed, least_games in ((most, len(games)), (9, 1)):
+        assert heard(ruled(max_per_team=most_allowed, min_games=least_games), document) == []
+    crowded = heard(ruled(max_per_team=most - 1), document)
+    assert {one.code for one in crowded} == {"team-crowded"}
+    assert len(crowded) == sum(many == most for many in teams.values())
+    assert [(one.pointer, one.value, one.limit) for one in crowded] == [("/picks", most, most - 1)] * len(crowded)
+    assert all(player.player_name in crowded[0].detail for player in picked if player.team == team)
+    (lacking,) = heard(ruled(min_games=len(games) + 1), document) if len(games) < len(SLOTS) else ()
+    assert (lacking.code, lacking.pointer) == ("games-too-few", "/picks")
+    assert (lacking.value, lacking.limit) == (len(games), len(games) + 1)
+    # Both at once, beside any other fault; of a lineup that is not whole only what no other pick could mend.
+    document["thesis"] = ""
+    both = {one.code for one in heard(ruled(max_per_team=1, min_games=len(games) + 1), document)}
+    assert both == {"team-crowded", "games-too-few", "reasoning-missing"}
+    gone = next(place for place, player in enumerate(picked) if player.team != team)
+    del document["picks"][gone]
+    part = {one.code for one in heard(ruled(max_per_team=1, min_games=9), document)}
+    assert part == {"team-crowded", "slot-missing", "reasoning-missing"}
 
 
 @pytest.mark.rule("C5")

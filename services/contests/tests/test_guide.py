@@ -15,10 +15,10 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from common import events as ev
 from common.limits import USUAL
 from contests import advice, guide, rulesets
-from contests.domain import CODES, is_reserved
+from contests.domain import CODES, Judge, is_reserved
 from testkit.fixtures import Start
 
-from .helpers import LOCK, W04, body, cheapest, join, judge, ok, pool_file, row, week_four_is_open
+from .helpers import LOCK, W04, body, cheapest, join, judge, ok, pool_file, row, week_four, week_four_is_open
 
 URL = "https://mafl.example"
 
@@ -157,6 +157,20 @@ def test_the_example_of_a_lineup_is_one_that_its_contest_takes() -> None:
     operation = document()["paths"]["/api/v1/contests/{contest}/lineups"]["post"]
     example = operation["requestBody"]["content"]["application/json"]["example"]
     assert judge()(body(example)).total_price == 48_200
+
+
+@pytest.mark.rule("C3")
+def test_rules_on_teams_and_games_are_told_where_the_contest_has_them_and_kept_by_the_example() -> None:
+    week, now = week_four(), datetime(2017, 10, 1, tzinfo=UTC)
+    plain = guide.skill(URL, rulesets.load(), None, week.games, week.players, USUAL, now)
+    assert "players of one team" not in plain.split("## 3.")[1].split("Scoring (")[0]
+    rules = rulesets.load().model_copy(update={"lineup_rules": ev.LineupRules(max_per_team=1, min_games=2)})
+    text = guide.skill(URL, rules, None, week.games, week.players, USUAL, now)
+    assert "At most **1** players of one team, its defence among them." in text
+    assert "at least **2** different games" in text
+    blocks = re.findall(r"```json\n(.*?)\n```", text, re.DOTALL)
+    example = json.loads(next(block for block in blocks if block.startswith('{"picks"')))
+    assert Judge(week.contest, rules, week.players)(body(example))
 
 
 async def test_the_description_names_the_address_of_this_stack(start: Start) -> None:

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from common.events import LineupRules
 from common.points import hundredths
 from contests import rulesets
 from contests.domain import Ruleset
@@ -14,7 +15,7 @@ from .helpers import SLOTS, data
 @pytest.mark.rule("C3")
 def test_the_classic_ruleset_is_what_the_product_says() -> None:
     ruleset = rulesets.load("draftkings-classic-1")
-    assert rulesets.names() == ("draftkings-classic-1", "fanduel-classic-1", "half-ppr-1")
+    assert rulesets.names() == ("draftkings-classic-1", "fanduel-classic-1", "fanduel-classic-2", "half-ppr-1")
     assert ruleset.cap == 50_000
     assert tuple(slot.slot for slot in ruleset.roster) == SLOTS
     assert next(slot.positions for slot in ruleset.roster if slot.slot == "FLEX") == ("RB", "WR", "TE")
@@ -40,6 +41,14 @@ def test_the_scoring_gives_the_points_that_the_data_was_published_with(season: i
     assert scored > 4_000
 
 
+@pytest.mark.rule("C3")
+def test_a_ruleset_asks_nothing_of_teams_and_games_unless_it_says_so() -> None:
+    assert rulesets.load().lineup_rules == rulesets.load("fanduel-classic-1").lineup_rules == LineupRules()
+    first, second = (rulesets.load(f"fanduel-classic-{number}").model_dump() for number in (1, 2))
+    assert second.pop("lineup_rules") == {"max_per_team": 4, "min_games": None}
+    assert second == {name: first[name] for name in second} | {"ruleset": "fanduel-classic-2"}
+
+
 def test_an_unknown_ruleset_is_refused_with_the_known_ones() -> None:
     with pytest.raises(rulesets.UnknownRuleset, match="draftkings-classic-1"):
         rulesets.load("../draftkings-classic-1")
@@ -52,6 +61,8 @@ def test_an_unknown_ruleset_is_refused_with_the_known_ones() -> None:
         ({"roster": [{"slot": "QB", "positions": ["QB"]}] * 2}, "a name of its own"),
         ({"roster": [{"slot": "QB", "positions": []}]}, "positions that may fill it"),
         ({"cap": 0}, "greater than 0"),
+        ({"lineup_rules": {"max_per_team": 0}}, "greater than or equal to 1"),
+        ({"lineup_rules": {"min_games": 10}}, "more games than it has players"),
         ({"bands": {"x": [{"up_to": 3, "points": 1}]}}, "the last alone has no end"),
         (
             {"bands": {"x": [{"up_to": 3, "points": 1}, {"up_to": 3, "points": 2}, {"up_to": None, "points": 0}]}},

@@ -37,6 +37,7 @@ from common.outbox import Recorded, emit, record, recorded
 from common.problems import NotFound, Problem, shown
 from common.tables import Fault
 from settlement import corrections
+from settlement.certify import UnprovenError
 from settlement.domain import BadScoring
 from settlement.imports import read_statistics
 from settlement.lines import Statistics, Week, line_of
@@ -364,7 +365,7 @@ async def _worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
     contest = inputs.contest.contest
     try:
         outcome = await anyio.to_thread.run_sync(work_out, inputs.contest, inputs.entries, inputs.lines)
-    except (InfeasibleError, TooFineError, BadScoring) as error:
+    except (InfeasibleError, TooFineError, UnprovenError, BadScoring) as error:
         raise NotSettleable(f"{contest}: {error}.") from error
     except ImpossibleLineupError as error:
         logger.error("a frozen lineup breaks the rules; nothing is settled", contest=contest, error=str(error))

@@ -53,12 +53,14 @@ _FEASIBLE = -(1 << 61)
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A player of a pool: whole price above zero, points in hundredths."""
+    """A player of a pool: whole price above zero, points in hundredths. Team and game matter to lineup rules alone."""
 
     player_id: str
     positions: tuple[str, ...]
     price: int
     points: int
+    team: str = ""
+    game: str = ""
 
 
 @dataclass(frozen=True, slots=True)

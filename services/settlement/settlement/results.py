@@ -16,9 +16,10 @@ from common.settled import digest, lineup_form
 from settlement import domain
 from settlement.certify import Certificate, certify
 from settlement.lines import line_of
-from settlement.optimal import Lineup, Player, optimal
+from settlement.optimal import Lineup, Player
 from settlement.policies import counts, is_open, zero_games
 from settlement.ranks import NoRankError, Place, Standing, standing
+from settlement.ruled import keeps, optimal_under
 
 
 class ImpossibleLineupError(domain.SettlementError):
@@ -155,9 +156,20 @@ def lineup_points(
     return [tuple(row) for row in worth[np.array(picked)].tolist()]
 
 
-def _is_of_the_pool(contest: ev.ContestOpened, entry: Entry, prices: Mapping[str, int]) -> bool:
-    """Whether an entry's picks are of the pool at the pool's prices: all are, unless there was another pool before."""
-    return contest.pool == 1 or all(prices.get(pick.player_id) == pick.price for pick in entry.picks)
+def _is_of_the_pool(contest: ev.ContestOpened, entry: Entry, pool: Mapping[str, Player]) -> bool:
+    """Whether an entry is one that the pool allows: all are, unless there was another pool before.
+
+    Another pool may have come with other prices and other rules on teams and games.
+    """
+    if contest.pool == 1:
+        return True
+    picked = [pool.get(pick.player_id) for pick in entry.picks]
+    members = [player for player in picked if player is not None]
+    return (
+        len(members) == len(picked)
+        and all(player.price == pick.price for player, pick in zip(members, entry.picks, strict=True))
+        and keeps(members, contest.lineup_rules)
+    )
 
 
 def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping[str, Mapping[str, int]]) -> Outcome:
@@ -165,19 +177,23 @@ def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping
 
     The optimum is that of the last pool. A lineup that was taken by an earlier one, at other prices, may score more:
     its share is the whole and its regret none. The caller decides what a certificate that does not agree means.
-    Raises ``InfeasibleError`` and ``TooFineError`` of ``optimal``, ``BadScoring`` and ``ImpossibleLineupError``.
+    Raises ``InfeasibleError``, ``TooFineError`` and ``UnprovenError`` of ``optimal_under``, ``BadScoring`` and
+    ``ImpossibleLineupError``.
     """
     players = pool_points(contest, lines)
-    pool = [Player(one.player_id, one.positions, one.price, players[one.player_id]) for one in contest.players]
-    prices = {one.player_id: one.price for one in contest.players}
-    best = optimal(pool, contest.roster, contest.cap)
-    certificate = certify(pool, contest.roster, contest.cap, best.points)
+    pool = [
+        Player(one.player_id, one.positions, one.price, players[one.player_id], one.team, one.game_id)
+        for one in contest.players
+    ]
+    by_id = {player.player_id: player for player in pool}
+    best = optimal_under(pool, contest.roster, contest.cap, contest.lineup_rules)
+    certificate = certify(pool, contest.roster, contest.cap, best.points, contest.lineup_rules)
     counted, no_ranks = _counted(pool, contest)
     results = []
     for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True):
         points = sum(picks)
         graded = points
-        of_the_pool = _is_of_the_pool(contest, entry, prices)
+        of_the_pool = _is_of_the_pool(contest, entry, by_id)
         if points > best.points and certificate.agrees:
             if of_the_pool:
                 more = f"lineup {entry.lineup_id} scores {points}, more than the best {best.points}"
@@ -194,6 +210,8 @@ def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping
 
 def _counted(pool: Sequence[Player], contest: ev.ContestOpened) -> tuple[Standing | None, str | None]:
     """How many lineups there are of each score, or why that is not known."""
+    if not contest.lineup_rules.none:
+        return None, "the contest has rules on teams or games, and lineups are not counted under those"
     try:
         return standing(pool, contest.roster, contest.cap), None
     except NoRankError as error:

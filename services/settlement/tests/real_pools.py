@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from common.events import Scoring
+from common.points import hundredths
 from settlement import domain
 from settlement.optimal import Player
 
@@ -24,3 +27,8 @@ def pool_of(rows: list[dict[str, str]], week: int, scoring: Scoring) -> list[Pla
         for row in rows
         if row["week"] == str(week) and row["weekday"] in ("Sunday", "Monday") and row["salary"] not in ("", "0")
     ]
+
+
+def lines_worth(week: Any) -> dict[str, dict[str, int]]:
+    """Statistics lines that are worth what the data says; no line for who is worth nothing."""
+    return {player_id: {"rec": hundredths(text)} for player_id, text in week.worth.items() if hundredths(text)}

@@ -393,7 +393,7 @@ async def test_a_week_whose_optimum_the_two_methods_do_not_agree_on_is_not_settl
         with monkeypatch.context() as fault:
             fault.setattr(
                 "settlement.results.certify",
-                lambda pool, roster, cap, claimed: Certificate("FEASIBLE", claimed, claimed),
+                lambda pool, roster, cap, claimed, rules: Certificate("FEASIBLE", claimed, claimed),
             )
             answer = await settlement.operator.post(SETTLE)
         assert (answer.status_code, answer.json()["code"]) == (500, "certification-failed")
@@ -401,7 +401,7 @@ async def test_a_week_whose_optimum_the_two_methods_do_not_agree_on_is_not_settl
         assert await rows(settlement, SETTLEMENTS) == 0
         with monkeypatch.context() as fault:
             # A programme that lies: it calls the second best lineup the best.
-            fault.setattr("settlement.results.optimal", lambda *problem: best_lineups(*problem, 2)[1])
+            fault.setattr("settlement.results.optimal_under", lambda *problem: best_lineups(*problem[:3], 2)[1])
             lie = await settlement.operator.post(SETTLE)
         assert (lie.status_code, lie.json()["code"], lie.json()["proof"]) == (500, "certification-failed", "OPTIMAL")
         assert lie.json()["programme"] < lie.json()["cp_sat"] == lie.json()["counted"] == 27014

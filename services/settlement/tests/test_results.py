@@ -15,6 +15,8 @@ from common.points import hundredths
 from settlement.ranks import Standing
 from settlement.results import Entry, ImpossibleLineupError, Outcome, Pick, pool_points, silent_games, work_out
 
+from .real_pools import lines_worth
+
 
 def entries_of(week: Any) -> list[Entry]:
     return [
@@ -27,11 +29,6 @@ def entries_of(week: Any) -> list[Entry]:
         )
         for lineup in week.lineups
     ]
-
-
-def lines_worth(week: Any) -> dict[str, dict[str, int]]:
-    """Statistics lines that are worth what the data says; no line for who is worth nothing."""
-    return {player_id: {"rec": hundredths(text)} for player_id, text in week.worth.items() if hundredths(text)}
 
 
 def cents(contest: ev.ContestOpened) -> ev.ContestOpened:

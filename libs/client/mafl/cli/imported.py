@@ -96,7 +96,7 @@ def _show_changes(console: Console, changes: Mapping[str, Any], breaks: Mapping[
     if breaks and breaks["lineups"]:
         console.print(
             f"  [red]breaks[/] {breaks['broken']} of {breaks['lineups']} lineups: {breaks['vanished']} hold a player "
-            f"who vanishes, {breaks['over_cap']} are over the cap, {breaks['unfit']} do not fit the roster",
+            f"who vanishes, {breaks['over_cap']} are over the cap, {breaks['unfit']} do not fit roster or rules",
             soft_wrap=True,
         )
 
