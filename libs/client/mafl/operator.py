@@ -188,6 +188,11 @@ class OperatorClient(PublicClient):
         answer = await self.call("POST", f"/operator/api/v1/contests/{part(contest)}/settle", body=body)
         return models.Settled.model_validate_json(answer.content)
 
+    async def settle_preview(self, contest: str) -> dict[str, Any]:
+        """What settling a contest would do now, and what is missing; nothing is changed."""
+        found: dict[str, Any] = await self.operate("GET", f"/contests/{part(contest)}/settle")
+        return found
+
     async def digest(self) -> Any:
         """The digest of the boards: SHA-256 over their canonical JSON."""
         return await self.operate("GET", "/boards/digest")

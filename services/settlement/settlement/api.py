@@ -14,6 +14,7 @@ from common.problems import InvalidRequest, NotFound
 from common.requests import LARGEST_UPLOAD, read_files
 from common.service import Connection, RuntimeOf, operator_only
 from settlement import commands
+from settlement import preview as looking
 from settlement.store import Settled, Store
 
 router = APIRouter()
@@ -182,6 +183,97 @@ async def settle(contest: Contest, runtime: RuntimeOf, body: SettleRequest | Non
         runtime.database, runtime.clock, runtime.metrics, contest, wanted.reason, force=wanted.force
     )
     return SettleAnswer(**_version(settled), changed=changed)
+
+
+class Told(BaseModel):
+    """Something that settling would refuse, or ask for."""
+
+    code: str
+    title: str
+    detail: str
+
+
+class LineupsHere(BaseModel):
+    """How many frozen lineups have arrived, and how many the lock announced."""
+
+    have: int
+    need: int | None
+
+
+class GameView(BaseModel):
+    """A game of the contest: ``waiting``, ``playing`` or ``over``, and of how many players something is known."""
+
+    game_id: str
+    away: str
+    home: str
+    kickoff: datetime
+    status: str
+    state: str
+    players: int
+    with_statistics: int
+
+
+class OutsidePlayer(BaseModel):
+    """A player with a line who is not in the pool; ``points`` by the contest's scoring."""
+
+    player_id: str
+    points: int
+
+
+class Outside(BaseModel):
+    """All of them, and the first 50, the best first."""
+
+    count: int
+    players: list[OutsidePlayer]
+
+
+class SilentPick(BaseModel):
+    """A picked player with no line; he scores zero."""
+
+    player_id: str
+    name: str
+    lineups: int
+
+
+class Silent(BaseModel):
+    """Players of the pool with no line, and those of them who were picked, 50 at most."""
+
+    count: int
+    picked: list[SilentPick]
+
+
+class WouldBe(BaseModel):
+    """What would be settled; where it is not ``changed``, the version that holds already."""
+
+    settlement: int
+    changed: bool
+    digest: str
+    optimal: ev.OptimalLineup
+    corrected: list[ev.CorrectedPlayer]
+    moved: int
+
+
+class Preview(BaseModel):
+    """What settling would do now. Points in hundredths."""
+
+    contest: str
+    ready: bool
+    missing: list[Told]
+    asks: list[Told]
+    lineups: LineupsHere
+    statistics: str
+    games: list[GameView]
+    unmatched: Outside
+    without_statistics: Silent
+    current: int | None
+    outcome: WouldBe | None
+
+
+@operator.get("/contests/{contest}/settle")
+async def preview(contest: Contest, runtime: RuntimeOf) -> Preview:
+    """What settling a contest would do now, and what is missing. Changes nothing."""
+    found = await looking.preview(runtime.database, runtime.clock, runtime.metrics, contest)
+    return Preview.model_validate(found)
 
 
 @operator.get("/settlements")

@@ -20,7 +20,7 @@ The errors, beside their use::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -53,7 +53,7 @@ from settlement.results import (
     silent_games,
     work_out,
 )
-from settlement.store import Basis, Imported, Settled, Store
+from settlement.store import Basis, Imported, Known, Settled, Store
 from settlement.tables import BadTable
 
 FIRST_REASON = "final statistics"
@@ -290,7 +290,7 @@ async def settle(
         for _ in range(_ROUNDS):
             async with database.transaction() as connection:
                 inputs = await _inputs(Store(connection), contest)
-            outcome = await _worked_out(inputs, metrics)
+            outcome = await worked_out(inputs, metrics)
             async with database.transaction() as connection:
                 store = Store(connection)
                 await store.lock_contest(contest)
@@ -301,22 +301,29 @@ async def settle(
     )
 
 
-async def _inputs(store: Store, contest: str) -> Inputs:
+async def known_contest(store: Store, contest: str) -> Known:
+    """What is known of a contest. Raises ``NotFound``."""
     known = await store.contest(contest)
     if known is None:
         raise NotFound(
             f"No contest called {shown(contest)} has been opened; `mafl contest list` shows those there are, "
             "and a draft takes `mafl contest open` first."
         )
+    return known
+
+
+def hindrances(known: Known, have: int, imported: Imported | None) -> Iterator[Problem]:
+    """All that keeps a contest from being settled; ``have`` is how many lineups have arrived."""
+    contest = known.contest
     if known.cancelled_because is not None:
-        raise ContestCancelled(
+        yield ContestCancelled(
             f"{contest} was called off before its lock: {known.cancelled_because} There is nothing to settle.",
             contest=contest,
             reason=known.cancelled_because,
         )
-    have = await store.count_lineups(contest)
+        return
     if known.opened is None or known.entries is None:
-        raise LineupsMissing(
+        yield LineupsMissing(
             f"{contest} is not locked yet, or the news of its lock is on its way; settle it after its lock, "
             "which `mafl contest list` shows."
             if known.entries is None
@@ -329,39 +336,50 @@ async def _inputs(store: Store, contest: str) -> Inputs:
                 if part is None
             ],
         )
-    if not known.scheduled:
-        raise LineupsMissing(
+    elif not known.scheduled:
+        yield LineupsMissing(
             f"The schedule by which {contest} locked is on its way; try again.",
             have=have,
             need=known.entries,
             waits_for=["contest.rescheduled"],
         )
-    if have < known.entries:
-        raise LineupsMissing(
+    elif have < known.entries:
+        yield LineupsMissing(
             f"{have} of {known.entries} lineups of {contest} have arrived; try again.",
             have=have,
             need=known.entries,
             waits_for=["lineup.locked"],
         )
-    if have > known.entries:
-        raise LineupsSurplus(
+    elif have > known.entries:
+        yield LineupsSurplus(
             f"The lock of {contest} announced {known.entries} lineups and {have} arrived.",
             have=have,
             need=known.entries,
         )
-    week = Week(known.opened.season, known.opened.week)
-    imported = (await store.imported([week])).get(week)
-    if imported is None or not imported.final:
+    if known.opened is not None and (imported is None or not imported.final):
+        week = Week(known.opened.season, known.opened.week)
         state = "only provisional" if imported else "no"
-        raise StatisticsMissing(
+        yield StatisticsMissing(
             f"{week} has {state} statistics; import final ones: `mafl stats import FILE --final`.",
             season=week.season,
             week=week.week,
         )
+
+
+async def _inputs(store: Store, contest: str) -> Inputs:
+    """All that is there to settle by. Raises the first of ``hindrances``."""
+    known = await known_contest(store, contest)
+    week = Week(known.opened.season, known.opened.week) if known.opened is not None else None
+    imported = (await store.imported([week])).get(week) if week is not None else None
+    for problem in hindrances(known, await store.count_lineups(contest), imported):
+        raise problem
+    if known.opened is None or week is None or imported is None:
+        raise RuntimeError(f"nothing hinders {contest} from being settled, and not all of it is here")
     return Inputs(known.opened, await store.lineups(contest), await store.statistics(week), imported)
 
 
-async def _worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
+async def worked_out(inputs: Inputs, metrics: Metrics) -> Outcome:
+    """The week, solved and certified, in a thread. Raises what keeps its numbers from being settled."""
     contest = inputs.contest.contest
     try:
         outcome = await anyio.to_thread.run_sync(work_out, inputs.contest, inputs.entries, inputs.lines)
@@ -409,28 +427,14 @@ async def _written(
     latest = await store.latest(contest.contest)
     if latest is not None and latest.digest == outcome.digest:
         return latest, False
-    silent = silent_games(contest, inputs.lines)
-    if silent and not force:
-        raise StatisticsIncomplete(
-            f"{len(silent)} of the {len(contest.games)} games of {contest.contest} have no statistic of any player, or "
-            f"are suspended and have not gone on: {', '.join(f'{game.away} at {game.home}' for game in silent)}. "
-            "Import the rest of the week, or say what became of a game (`mafl contest became`); with `force` and a "
-            "reason the week is settled as it is.",
-            games=[game.game_id for game in silent],
-        )
-    if silent and not reason:
-        raise ReasonRequired(f"{contest.contest} would be settled without {len(silent)} of its games: say why.")
-    if latest is not None and not reason:
-        raise ReasonRequired(
-            f"{contest.contest} was settled as version {latest.settlement} and its results differ now: say why.",
-            settlement=latest.settlement,
-        )
+    for problem in demands(contest, inputs.lines, latest, reason, force=force):
+        raise problem
     optimal = ev.OptimalLineup(
         points=outcome.optimal.points, price=outcome.optimal.price, players=outcome.optimal.players
     )
     basis = await store.basis(contest.contest, latest.settlement) if latest else None
     lines = corrections.kept_lines(contest, inputs.lines)
-    corrected, moved = _corrected(contest.scoring, outcome, lines, basis) if basis else ((), 0)
+    players, moved = corrected(contest.scoring, outcome, lines, basis) if basis else ((), 0)
     settled = Settled(
         contest=contest.contest,
         settlement=latest.settlement + 1 if latest else 1,
@@ -442,7 +446,7 @@ async def _written(
         digest=outcome.digest,
         feasible_lineups=str(outcome.standing.lineups) if outcome.standing is not None else None,
         no_ranks=outcome.no_ranks,
-        corrected=corrected,
+        corrected=players,
         moved=moved,
     )
     await store.keep_settlement(settled, outcome, lines)
@@ -460,14 +464,41 @@ async def _written(
             "settlement": settled.settlement,
             "digest": settled.digest,
             "reason": settled.reason,
-            "without": [game.game_id for game in silent],
+            "without": [game.game_id for game in silent_games(contest, inputs.lines)],
         },
     )
     metrics.settlements.inc()
     return settled, True
 
 
-def _corrected(
+def demands(
+    contest: ev.ContestOpened,
+    lines: dict[str, dict[str, int]],
+    latest: Settled | None,
+    reason: str | None,
+    *,
+    force: bool,
+) -> Iterator[Problem]:
+    """What an operator has to give before results that differ from those of ``latest`` are settled."""
+    silent = silent_games(contest, lines)
+    if silent and not force:
+        yield StatisticsIncomplete(
+            f"{len(silent)} of the {len(contest.games)} games of {contest.contest} have no statistic of any player, or "
+            f"are suspended and have not gone on: {', '.join(f'{game.away} at {game.home}' for game in silent)}. "
+            "Import the rest of the week, or say what became of a game (`mafl contest became`); with `force` and a "
+            "reason the week is settled as it is.",
+            games=[game.game_id for game in silent],
+        )
+    if silent and not reason:
+        yield ReasonRequired(f"{contest.contest} would be settled without {len(silent)} of its games: say why.")
+    elif latest is not None and not reason:
+        yield ReasonRequired(
+            f"{contest.contest} was settled as version {latest.settlement} and its results differ now: say why.",
+            settlement=latest.settlement,
+        )
+
+
+def corrected(
     scoring: ev.Scoring, outcome: Outcome, lines: dict[str, dict[str, int]], basis: Basis
 ) -> tuple[tuple[ev.CorrectedPlayer, ...], int]:
     """What a version differs in from the one before: players, and how many lineups."""

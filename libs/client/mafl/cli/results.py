@@ -21,9 +21,14 @@ group = typer.Typer(name="stats", help="Bring the players' real statistics.", no
 def install(app: typer.Typer) -> None:
     """Add the group and ``settle`` to the command line."""
     app.add_typer(group)
-    app.command("settle", epilog=examples("mafl settle 2017-W04", 'mafl settle 2017-W04 --reason "league correction"'))(
-        settle
-    )
+    app.command(
+        "settle",
+        epilog=examples(
+            "mafl settle 2017-W04 --dry-run",
+            "mafl settle 2017-W04",
+            'mafl settle 2017-W04 --reason "league correction"',
+        ),
+    )(settle)
 
 
 @group.command(
@@ -88,10 +93,23 @@ def settle(
     force: Annotated[
         bool, typer.Option("--force", help="Settle though games have no statistic; needs a reason.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing: say what would happen, and what is missing.")
+    ] = False,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
-    """Score a contest's lineups and find the best lineup that there was, proven. Settling again is harmless."""
+    """Score a contest's lineups and find the best lineup that there was, proven. Settling again is harmless.
+
+    With --dry-run it exits with 1 where something is missing or has to be given.
+    """
+    if dry_run:
+        with err().status(f"looking at {contest}"):
+            found = operate(state, lambda client: client.settle_preview(contest))
+        emit(found, json, lambda console: _show_preview(console, found))
+        if not found["ready"]:
+            raise typer.Exit(1)
+        return
     with err().status(f"settling {contest}"):
         settled = operate(state, lambda client: client.settle(contest, reason=reason, force=force))
     emit(
@@ -102,3 +120,52 @@ def settle(
             f"{settled.lineups} lineups, best possible {settled.optimal['points'] / 100:.2f}"
         ),
     )
+
+
+def _show_preview(console: Console, found: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    lineups, outcome = found["lineups"], found["outcome"]
+    need = "not locked yet" if lineups["need"] is None else f"{lineups['have']} of {lineups['need']} lineups"
+    console.print(f"[bold]{found['contest']}[/]: {need}, statistics: {found['statistics']}")
+    for one in found["missing"]:
+        console.print(f"[red]missing[/] {one['code']}: {escape(one['detail'])}", soft_wrap=True)
+    for one in found["asks"]:
+        console.print(f"[yellow]asks for[/] {one['code']}: {escape(one['detail'])}", soft_wrap=True)
+    if found["games"]:
+        table = Table("game", "kickoff", "state", "players with statistics", box=None)
+        for game in found["games"]:
+            colour = "green" if game["state"] == "over" and game["with_statistics"] else "yellow"
+            told = game["state"] if game["status"] == "scheduled" else f"{game['state']} ({game['status']})"
+            table.add_row(
+                f"{game['away']} at {game['home']}",
+                game["kickoff"],
+                f"[{colour}]{told}[/]",
+                f"{game['with_statistics']} of {game['players']}",
+            )
+        console.print(table)
+    outside, silent = found["unmatched"], found["without_statistics"]
+    if outside["count"]:
+        best = ", ".join(f"{one['player_id']} {one['points'] / 100:.2f}" for one in outside["players"][:5])
+        console.print(f"{outside['count']} lines of players who are not in the pool, the best of them: {best}")
+    if silent["picked"]:
+        names = ", ".join(f"{one['name']} ({one['lineups']})" for one in silent["picked"][:10])
+        console.print(f"picked and without a statistic, so zero: {escape(names)}")
+    if outcome is not None:
+        _show_outcome(console, found, outcome)
+
+
+def _show_outcome(console: Console, found: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
+    optimum = outcome["optimal"]["points"] / 100
+    if not outcome["changed"]:
+        console.print(f"version {outcome['settlement']} holds these results already: settling makes no new one")
+        return
+    provisional = ", if these statistics were final" if found["statistics"] == "provisional" else ""
+    console.print(f"would be version {outcome['settlement']}{provisional}: best possible {optimum:.2f}")
+    if found["current"] is not None:
+        console.print(f"against version {found['current']}: {outcome['moved']} lineups would score differently")
+    for one in outcome["corrected"]:
+        changes = ", ".join(f"{s['statistic']} {s['before']} to {s['after']}" for s in one["statistics"])
+        worth = f"{one['before'] / 100:.2f} to {one['after'] / 100:.2f}"
+        console.print(f"  {one['player_id']}: {worth}{' by ' if changes else ''}{changes}")
