@@ -136,3 +136,15 @@ async def test_an_operator_follows_the_schedule_from_the_command_line(
         await mafl("contest", "open", "2017-W05")
         at_once = "2017-W05 locked at once, its lock 2017-10-08T17:00:00Z -> 2017-10-08T14:00:00.000001Z"
         assert at_once in await mafl(*early)
+
+        monday = ("contest", "became", "2017-W05", "2017_05_MIN_CHI")
+        said = "2017-W05: MIN at CHI (2017_05_MIN_CHI)"
+        assert f"{said} abandoned: zero for all who picked of it" in await mafl(*monday, "abandoned")
+        assert "not settled before it has gone on; then counted, or zero if late" in await mafl(*monday, "suspended")
+        resumed = ("suspended", "--resumed")
+        in_time = await mafl(*monday, *resumed, "2017-10-11T19:00:00-04:00")
+        assert f"{said} suspended: what is counted of it counts" in in_time
+        late = await mafl(*monday, *resumed, "2017-10-12T19:00:00-04:00")
+        assert f"{said} suspended: zero for all who picked of it" in late
+        assert f"{said} counted as played" in await mafl(*monday, "played")
+        assert (await answer(*monday[:3], "2017_05_X_Y", "abandoned", status=1))["code"] == "game-unknown"
