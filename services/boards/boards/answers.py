@@ -38,13 +38,66 @@ class Row(_Shape):
     marks: list[str]
 
 
-class ModelRow(Row):
+class Interval(_Shape):
+    """A mean and its interval, unrounded, over so many weeks."""
+
+    weeks: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class Difference(Interval):
+    """By how much ``one`` is ahead of ``other`` over the weeks that both played.
+
+    ``label`` seeds the draw; ``apart`` says that the interval is wholly on one side of zero.
+    """
+
+    one: str
+    other: str
+    label: str
+    apart: bool
+
+
+class Behind(_Shape):
+    """Who stands behind a row, in numbers, and how far its mean moves without the agent of most lineups."""
+
+    agents: int
+    owners: int
+    """People behind the agents that are claimed now."""
+    unclaimed: int
+    """Agents behind which nobody knows who stands."""
+    lineups: int
+    largest: int
+    """Lineups of the agent that has most."""
+    without: float | None
+    """The mean without that agent."""
+    shift: float | None
+
+
+class _OnABoard(_Shape):
+    difference: Difference | None
+    """To the leader of the table; none of the leader itself."""
+    best: int | None
+    """Of the 2,000 resamples those in which this row has the highest mean."""
+
+
+class ModelRow(Row, _OnABoard):
     """A row of the model board or of the control cohort."""
+
+    model: str
+    two_way: Interval | None
+    """The interval where agents are resampled as well as weeks."""
+    behind: Behind | None
+
+
+class ModelOwnRow(Row):
+    """A model's row by itself."""
 
     model: str
 
 
-class AgentRow(Row):
+class AgentRow(Row, _OnABoard):
     """A row of the agent board; ``model`` is what the agent runs now."""
 
     name: str
@@ -79,6 +132,20 @@ class _Board(_Replayed):
     unit: str
     contests: list[str]
     method: Method
+    resamples: int
+
+
+class Differences(_Replayed):
+    """Every two models of the control cohort; ``rows`` are its labels in the order of the table."""
+
+    season: int | None
+    seasons: list[int]
+    metric: str
+    unit: str
+    contests: list[str]
+    method: Method
+    rows: list[str]
+    differences: list[Difference]
 
 
 class ModelBoard(_Board, ModelTable):
@@ -403,8 +470,8 @@ class ModelSeason(_Shape):
     """A model's rows of one season."""
 
     season: int
-    points: ModelRow
-    share: ModelRow
+    points: ModelOwnRow
+    share: ModelOwnRow
 
 
 class ModelWeek(_Shape):

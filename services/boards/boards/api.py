@@ -54,6 +54,15 @@ async def agents(
     return JSONResponse({"replay": runtime.clock.replay, **documents.board_document(made)})
 
 
+@router.get("/boards/cohort/differences", response_model=answers.Differences)
+async def differences(
+    connection: Connection, runtime: RuntimeOf, metric: MetricName = "points", season: Season = None
+) -> JSONResponse:
+    """The control cohort's models against each other, week by week over the weeks that both played."""
+    made = await boards_of(runtime).get(Store(connection), Kind.MODEL, views.metric_named(metric), season)
+    return JSONResponse({"replay": runtime.clock.replay, **documents.differences_document(made)})
+
+
 @router.get("/models/{model:path}", response_model=answers.ModelHistory)
 async def model(model: str, connection: Connection, runtime: RuntimeOf) -> JSONResponse:
     """A model's rows and weeks."""

@@ -87,10 +87,20 @@ class Difference:
 def difference(one: Weeks, other: Weeks, found: Interval) -> Difference:
     """Give what was drawn for ``pair_series(one, other)`` the direction that is asked for."""
     label = pair_series(one, other).label
-    if one.label > other.label and found.mean is not None and found.low is not None and found.high is not None:
-        found = Interval(found.weeks, mean=-found.mean, low=-found.high, high=-found.low)
     both = tuple(sorted(one.values.keys() & other.values.keys()))
-    return Difference(one.label, other.label, label, both, found)
+    first, second = sorted((one.label, other.label))
+    made = Difference(first, second, label, both, found)
+    return made if one.label <= other.label else turned(made)
+
+
+def turned(found: Difference) -> Difference:
+    """The same difference seen from the other side."""
+    mean, low, high = found.interval.mean, found.interval.low, found.interval.high
+    if mean is None or low is None or high is None:
+        other_way = found.interval
+    else:
+        other_way = Interval(found.interval.weeks, mean=-mean, low=-high, high=-low)
+    return Difference(found.other, found.one, found.label, found.contests, other_way)
 
 
 def all_pairs(rows: Sequence[Weeks]) -> list[tuple[Weeks, Weeks]]:
@@ -186,28 +196,23 @@ class Concentration:
     shift: float | None
 
 
-def concentration(parts: Iterable[AgentWeek], owner_of: Mapping[str, str]) -> Concentration:
+def concentration(totals: Mapping[str, tuple[int, int]], owner_of: Mapping[str, str]) -> Concentration:
     """Count agents and owners, and leave out the agent of most lineups.
 
-    Of agents with equally many it is the one whose leaving moves the mean most, so that the choice is never the
-    kinder one.
+    ``totals`` has each agent's sum of values and number of lineups. Of agents with equally many lineups the one is left
+    out whose leaving moves the mean most, so that the choice is never the kinder one.
     """
-    sums: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    for part in parts:
-        sums[part.agent] = sums.get(part.agent, 0) + part.sum
-        counts[part.agent] = counts.get(part.agent, 0) + part.count
-    lineups, total = sum(counts.values()), sum(sums.values())
-    owners = {owner_of[agent] for agent in counts if agent in owner_of}
-    unclaimed = sum(agent not in owner_of for agent in counts)
-    largest = max(counts.values(), default=0)
+    lineups, total = sum(count for _, count in totals.values()), sum(value for value, _ in totals.values())
+    owners = {owner_of[agent] for agent in totals if agent in owner_of}
+    unclaimed = sum(agent not in owner_of for agent in totals)
+    largest = max((count for _, count in totals.values()), default=0)
     without = shift = None
-    if len(counts) > 1:
+    if len(totals) > 1:
         mean = total / lineups
-        left = [(total - sums[agent]) / (lineups - largest) for agent in counts if counts[agent] == largest]
+        left = [(total - value) / (lineups - largest) for value, count in totals.values() if count == largest]
         without = max(left, key=lambda value: (abs(value - mean), value))
         shift = without - mean
-    return Concentration(len(counts), len(owners), unclaimed, lineups, largest, without, shift)
+    return Concentration(len(totals), len(owners), unclaimed, lineups, largest, without, shift)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from boards.beside import Beside
+from boards.comparisons import Difference
 from boards.domain import AgentCard, Kind, Metric, Row, Table
+from boards.draw import RESAMPLES, Interval
 from boards.ledger import Correction, Version
 from boards.method import METHOD
 from boards.store import Store
@@ -53,11 +57,41 @@ def row_document(row: Row, rank: int | None = None, **more: Any) -> dict[str, An
     }
 
 
-def table_document(table: Table, models: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A table: leader, winner (or ``None``), the verdict in words, rows."""
+def interval_document(found: Interval) -> dict[str, Any]:
+    return {"weeks": found.weeks, "mean": found.mean, "low": found.low, "high": found.high}
+
+
+def difference_document(found: Difference) -> dict[str, Any]:
+    """By how much ``one`` is ahead of ``other``; ``label`` seeds the draw."""
+    return {
+        "one": found.one,
+        "other": found.other,
+        "label": found.label,
+        **interval_document(found.interval),
+        "apart": found.apart,
+    }
+
+
+def _beside(kind: Kind, found: Beside) -> dict[str, Any]:
+    """What stands beside a row. Rows of one agent have no agents to resample or to count."""
+    document: dict[str, Any] = {
+        "difference": difference_document(found.difference) if found.difference is not None else None,
+        "best": found.best,
+    }
+    if kind is not Kind.AGENT:
+        document["two_way"] = interval_document(found.two_way) if found.two_way is not None else None
+        document["behind"] = asdict(found.concentration) if found.concentration is not None else None
+    return document
+
+
+def table_document(
+    table: Table, beside: Mapping[str, Beside], models: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """A table: leader, winner (or ``None``), the verdict in words, rows with what stands beside them."""
     rows = []
     for place, row in enumerate(table.rows, start=1):
         more = {"model": models[row.label]} if models is not None else {}
+        more |= _beside(row.kind, beside[row.label])
         rows.append(row_document(row, place if row.interval.mean is not None else None, **more))
     return {
         "leader": table.verdict.leader,
@@ -81,8 +115,23 @@ def board_document(made: Board) -> dict[str, Any]:
         "unit": UNITS[made.metric],
         "contests": list(made.contests),
         "method": METHOD.document(),
-        **({"cohort": table_document(made.cohort), "observational": True} if on_models else {}),
-        **table_document(made.table, None if on_models else made.models),
+        "resamples": RESAMPLES,
+        **({"cohort": table_document(made.cohort, made.beside), "observational": True} if on_models else {}),
+        **table_document(made.table, made.beside, None if on_models else made.models),
+    }
+
+
+def differences_document(made: Board) -> dict[str, Any]:
+    """Every two models of the control cohort, week by week over the weeks that both played."""
+    return {
+        "season": made.season,
+        "seasons": list(made.seasons),
+        "metric": made.metric.value,
+        "unit": UNITS[made.metric],
+        "contests": list(made.contests),
+        "method": METHOD.document(),
+        "rows": [row.label for row in made.cohort.rows],
+        "differences": [difference_document(found) for found in made.differences],
     }
 
 

@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from boards import coverage, ledger, plot, views
 from boards.api import MetricName, Season, Settlement, Version, boards_of
+from boards.comparisons import Difference, turned
 from boards.domain import (
     COHORT,
     FEW_WEEKS,
@@ -34,7 +35,7 @@ from boards.domain import (
     Withheld,
     is_handle,
 )
-from boards.draw import LEAST_WEEKS
+from boards.draw import LEAST_WEEKS, RESAMPLES
 from boards.method import METHOD
 from boards.store import Store
 from common import events as ev
@@ -127,6 +128,33 @@ def reading(value: float | None, metric: Metric) -> str:
     if value is None:
         return "–"
     return f"{value / 100:.2f}" if metric is Metric.POINTS else f"{value / 10_000:.2f}%"
+
+
+def signed(value: float | None, metric: Metric) -> str:
+    """A difference for people: always with its sign, a true minus."""
+    if value is None:
+        return "–"
+    # What is shown as nothing has no sign.
+    text = reading(abs(value), metric)
+    sign = "" if not text.strip("0.%") else "+" if value > 0 else "−"
+    return sign + text
+
+
+def best_in(resamples: int | None) -> str:
+    """In how many of the resamples a row is best, as per cent; never 0% or 100% where it is not all of them."""
+    if resamples is None:
+        return "–"
+    if resamples in (0, RESAMPLES):
+        return f"{100 * resamples // RESAMPLES}%"
+    part = 100 * resamples / RESAMPLES
+    return "<1%" if part < 1 else ">99%" if part > 99 else f"{part:.0f}%"
+
+
+def against(board: views.Board) -> list[tuple[Row, list[Difference | None]]]:
+    """The cohort's matrix: each row with its differences to all, in the order of the table; to itself none."""
+    found = {(one.one, one.other): one for one in board.differences}
+    found |= {(one.other, one.one): turned(one) for one in board.differences}
+    return [(row, [found.get((row.label, other.label)) for other in board.cohort.rows]) for row in board.cohort.rows]
 
 
 def tick(value: float, metric: Metric) -> str:
@@ -227,6 +255,9 @@ _TEMPLATES.filters["better_than"] = better_than
 _TEMPLATES.globals.update(
     reading=reading,
     tick=tick,
+    signed=signed,
+    best_in=best_in,
+    against=against,
     spoken=spoken,
     left=left,
     at=at,

@@ -46,6 +46,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from boards.beside import Part
 from boards.domain import AgentCard, Kind, Labels, RowWeek
 from common import events as ev
 from common.db import adding_rows, as_rows, driver
@@ -73,6 +74,8 @@ AGENTS = Table(
     Column("name", Text, nullable=False, index=True),
     Column("model", Text, nullable=False),
     Column("claimed", Boolean, nullable=False),
+    # Counted and never shown: how many people stand behind a row.
+    Column("owner_id", PG_UUID(as_uuid=True)),
     *_marks(),
 )
 AGENT_NAMES = Table(
@@ -350,6 +353,7 @@ class Store:
             "name": event.agent_name,
             "model": event.model,
             "claimed": event.claimed,
+            "owner_id": event.owner_id,
             **_of_marks(event.marks),
         }
         await self._newest(AGENTS, {"agent_id": event.agent_id}, values, "version")
@@ -729,6 +733,46 @@ class Store:
             .where(CONTESTS.c.season == season, ROW_WEEKS.c.kind.in_([Kind.MODEL.value, Kind.COHORT.value]))
         )
         return [_row_week(row, row.key) for row in await self.connection.execute(statement)]
+
+    async def settled_edition(self, season: int) -> tuple[int, ...]:
+        """Numbers that change whenever the settled results of a season change."""
+        of_season = select(func.count(), func.coalesce(func.sum(SHOWN.c.settlement), 0)).join(
+            CONTESTS, CONTESTS.c.contest == SHOWN.c.contest
+        )
+        row = (await self.connection.execute(of_season.where(CONTESTS.c.season == season))).one()
+        return int(row[0]), int(row[1])
+
+    async def parts(self, season: int) -> list[Part]:
+        """Each agent's part of the rows of models and of the cohort, under the versions shown."""
+        statement = (
+            select(
+                RESULTS.c.model,
+                RESULTS.c.reference,
+                RESULTS.c.cohort,
+                cast(RESULTS.c.agent_id, Text).label("agent"),
+                RESULTS.c.contest,
+                cast(func.sum(RESULTS.c.points), BigInteger).label("points"),
+                cast(func.sum(RESULTS.c.share), BigInteger).label("share"),
+                func.count().label("lineups"),
+            )
+            .join(SHOWN, and_(SHOWN.c.contest == RESULTS.c.contest, SHOWN.c.settlement == RESULTS.c.settlement))
+            .join(CONTESTS, CONTESTS.c.contest == RESULTS.c.contest)
+            .where(CONTESTS.c.season == season)
+            .group_by(RESULTS.c.model, RESULTS.c.reference, RESULTS.c.cohort, RESULTS.c.agent_id, RESULTS.c.contest)
+        )
+        found = []
+        for row in await self.connection.execute(statement):
+            for kind in (Kind.MODEL, Kind.COHORT) if row.cohort else (Kind.MODEL,):
+                source = kind, row.model, row.reference
+                found.append(Part(source, row.agent, row.contest, row.points, row.share, row.lineups))
+        return found
+
+    async def owners(self) -> dict[str, str]:
+        """Who owns each agent that is claimed now and whose owner is known; ids as text."""
+        statement = select(cast(AGENTS.c.agent_id, Text), cast(AGENTS.c.owner_id, Text)).where(
+            AGENTS.c.claimed, AGENTS.c.owner_id.is_not(None)
+        )
+        return {row[0]: row[1] for row in await self.connection.execute(statement)}
 
     async def agent_weeks(self, season: int) -> list[AgentWeeks]:
         """The agents on the agent board of a season: claimed now, name cleared, with a locked lineup in it."""

@@ -21,11 +21,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-import anyio.to_thread
+from anyio.to_thread import run_sync as in_thread
 
+from boards.beside import Beside, Parts, Source, beside, matrix, pooled_parts
+from boards.comparisons import Difference, two_way
 from boards.domain import (
     AgentCard,
     Draw,
@@ -41,7 +44,7 @@ from boards.domain import (
     table,
     withheld,
 )
-from boards.draw import Memory
+from boards.draw import DrawError, Interval, Memory
 from boards.store import Record, Store
 from common.canonical import instant
 from common.handles import handle
@@ -125,6 +128,10 @@ class Board:
     cohort: Table
     models: Mapping[str, str]
     """The model that an agent runs now, by row label (agent board only)."""
+    beside: Mapping[str, Beside]
+    """What stands beside each row of ``table`` and of ``cohort``, by its label."""
+    differences: tuple[Difference, ...]
+    """Every two rows of the cohort, the one that stands higher less the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +348,8 @@ class Boards:
     def __init__(self) -> None:
         self._draw: Draw = Memory()
         self._made: dict[tuple[Kind, Metric, int | None], tuple[tuple[int, ...], Board]] = {}
+        self._parts: dict[int, tuple[tuple[int, ...], Parts]] = {}
+        self._two_way: dict[int, dict[tuple[str, Metric, tuple[Source, ...]], Interval | None]] = {}
 
     async def get(self, store: Store, kind: Kind, metric: Metric, season: int | None = None) -> Board:
         """The model board (``Kind.MODEL``) or the agent board of a season, by default the newest.
@@ -363,7 +372,7 @@ class Boards:
         contests = tuple(await store.settled_contests(season)) if season is not None else ()
         empty = table([], metric, self._draw)
         if season is None:
-            return Board(kind, metric, season, seasons, contests, empty, empty, {})
+            return Board(kind, metric, season, seasons, contests, empty, empty, {}, {}, ())
         labels = await store.labels()
         if kind is Kind.AGENT:
             agents = await store.agent_weeks(season)
@@ -375,18 +384,60 @@ class Boards:
                 roles={label: card.marks for label, card in cards.items()},
             )
             models = {label: labels.shown(card.model or "", reference=card.reference) for label, card in cards.items()}
-            return Board(kind, metric, season, seasons, contests, made, empty, models)
-        weeks = [
-            replace(week, name=labels.shown(week.name, reference=week.reference))
-            for week in await store.model_weeks(season)
-        ]
+            told = await in_thread(lambda: beside("agents", made, metric, self._draw))
+            return Board(kind, metric, season, seasons, contests, made, empty, models, told, ())
+        written = await store.model_weeks(season)
+        weeks = [replace(week, name=labels.shown(week.name, reference=week.reference)) for week in written]
         pooled = await self._table([week for week in weeks if week.kind is Kind.MODEL], metric)
         cohort = await self._table([week for week in weeks if week.kind is Kind.COHORT], metric)
-        return Board(kind, metric, season, seasons, contests, pooled, cohort, {})
+        sources: dict[str, set[Source]] = {}
+        for week, shown in zip(written, weeks, strict=True):
+            sources.setdefault(label_of(shown.kind, shown.name), set()).add((week.kind, week.name, week.reference))
+        parts, owners = await self._parts_of(store, season), await store.owners()
+
+        def all_beside() -> tuple[dict[str, Beside], list[Difference]]:
+            told: dict[str, Beside] = {}
+            for name, of_table in (("models", pooled), ("cohort", cohort)):
+                told |= beside(
+                    name,
+                    of_table,
+                    metric,
+                    self._draw,
+                    sources={label: tuple(sorted(pooled_of)) for label, pooled_of in sources.items()},
+                    parts=parts,
+                    owners=owners,
+                    two_way=partial(self._both_ways, season, parts),
+                )
+            return told, matrix(cohort, self._draw)
+
+        told, differences = await in_thread(all_beside)
+        return Board(kind, metric, season, seasons, contests, pooled, cohort, {}, told, tuple(differences))
+
+    async def _parts_of(self, store: Store, season: int) -> Parts:
+        """The agents' parts of a season's rows; read again when a week of it is settled or corrected."""
+        edition = await store.settled_edition(season)
+        known = self._parts.get(season)
+        if known is None or known[0] != edition:
+            known = self._parts[season] = edition, Parts.of(await store.parts(season))
+            self._two_way[season] = {}
+        return known[1]
+
+    def _both_ways(
+        self, season: int, parts: Parts, label: str, metric: Metric, sources: tuple[Source, ...]
+    ) -> Interval | None:
+        """The two-way interval of a row, drawn once for each edition of the season's results."""
+        drawn = self._two_way.setdefault(season, {})
+        key = label, metric, sources
+        if key not in drawn:
+            try:
+                drawn[key] = two_way(label, pooled_parts(parts, sources, metric))
+            except DrawError:
+                drawn[key] = None
+        return drawn[key]
 
     async def _table(self, weeks: Sequence[RowWeek], metric: Metric, **how: Any) -> Table:
-        # In a thread: the first draw of a process compiles, and a large one takes a while.
-        return await anyio.to_thread.run_sync(lambda: table(weeks, metric, self._draw, **how))
+        # The first draw of a process compiles, and a large one takes a while.
+        return await in_thread(lambda: table(weeks, metric, self._draw, **how))
 
 
 async def _rows_labelled(

@@ -195,9 +195,10 @@ class Week:
                     points=total,
                     share=total * 10**6 // best,
                     regret=best - total,
-                    rank=str(1 + (best - total) * 10**11),
+                    # Whatever an agent's skill: scores of a script may be below nothing and above the best.
+                    rank=str(1 + max(0, best - total) * 10**11),
                     tied=str(1 + total % 2),
-                    percentile=max(total, 0) * 10**6 // (best + 1),
+                    percentile=min(max(0, total), best) * 10**6 // (best + 1),
                     picks=tuple(
                         ev.SettledPick(
                             slot=pick.slot,

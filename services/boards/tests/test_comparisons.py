@@ -199,24 +199,17 @@ def test_of_equal_rows_the_first_label_is_best_and_every_resample_is_counted_onc
 
 @pytest.mark.rule("B6")
 def test_the_agent_of_most_lineups_is_left_out_and_the_owners_are_counted() -> None:
-    parts = [
-        *(AgentWeek("many", week, 20_000, 2) for week in CONTESTS),
-        AgentWeek("one", CONTESTS[0], 14_000, 1),
-        AgentWeek("two", CONTESTS[0], 16_000, 1),
-        AgentWeek("nobody's", CONTESTS[0], 15_000, 1),
-    ]
-    found = concentration(parts, {"many": "ann", "one": "ann", "two": "bob"})
+    totals = {"many": (280_000, 14), "one": (14_000, 1), "two": (16_000, 1), "nobody's": (15_000, 1)}
+    found = concentration(totals, {"many": "ann", "one": "ann", "two": "bob"})
     assert (found.agents, found.owners, found.unclaimed) == (4, 2, 1)
     assert (found.lineups, found.largest) == (17, 14)
     assert found.without == 15_000
-    assert found.shift == pytest.approx(15_000 - 185_000 / 17)
+    assert found.shift == pytest.approx(15_000 - 325_000 / 17)
 
 
 @pytest.mark.rule("B6")
 def test_of_agents_with_as_many_lineups_the_one_that_moves_the_mean_most_is_left_out() -> None:
-    found = concentration(
-        [AgentWeek(name, CONTESTS[0], value, 1) for name, value in (("a", 10), ("b", 11), ("c", 90))], {}
-    )
+    found = concentration({"a": (10, 1), "b": (11, 1), "c": (90, 1)}, {})
     assert found.without == 10.5
-    alone = concentration([AgentWeek("a", CONTESTS[0], 10, 1)], {})
+    alone = concentration({"a": (10, 1)}, {})
     assert (alone.agents, alone.without, alone.shift) == (1, None, None)
