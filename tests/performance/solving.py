@@ -5,7 +5,8 @@
 The pool is real: players of weeks 4 and 5 of 2017, mixed, with their prices and the points that they scored. The
 peer, the optimiser that people use for such contests, models it as a mixed integer programme for CBC, which runs as a
 process of its own; it is given our roster and cap and no other rule, and only its solving is timed, not the loading of
-players. Both must find the same points, rank by rank.
+players. Both must find the same points, rank by rank. Beside them, with no peer: how long it takes to count how many
+lineups score how much, which is every lineup's exact rank (``rank``); its best must be the optimum.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from measuring import machine, median, peer, say
 
 from settlement.optimal import Player, best_lineups
+from settlement.ranks import standing
 from settlement.tools import DEFAULT_CAP, DEFAULT_ROSTER
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,28 +74,40 @@ def main(given: argparse.Namespace, *, count: int) -> tuple[dict[str, Any], Call
     ours = [player for player, _ in pool]
     solve = partial(best_lineups, ours, DEFAULT_ROSTER, DEFAULT_CAP, count)
     points = [lineup.points for lineup in solve()]  # compiled now
-    took: dict[str, list[float]] = {"ours": [], "pydfs": []}
+    counted = standing(ours, DEFAULT_ROSTER, DEFAULT_CAP)
+    if counted.points[-1] != points[0]:
+        raise SystemExit(f"the best of all that were counted has {counted.points[-1]}, the optimum {points[0]}")
+    took: dict[str, list[float]] = {"ours": [], "pydfs": [], "rank": []}
     for number in range(given.rounds):
         begun, times = time.perf_counter(), 0
         while not times or time.perf_counter() - begun < LEAST_SECONDS:
             solve()
             times += 1
         took["ours"].append((time.perf_counter() - begun) / times)
+        begun = time.perf_counter()
+        standing(ours, DEFAULT_ROSTER, DEFAULT_CAP)
+        took["rank"].append(time.perf_counter() - begun)
         search = peers_lineups(pool, count)
         begun = time.perf_counter()
         found = search()
         took["pydfs"].append(time.perf_counter() - begun)
         if found != points:
             raise SystemExit(f"the two disagree: ours {points[:5]}…, pydfs {found[:5]}…")
-        say(f"round {number + 1}  ours {took['ours'][-1] * 1000:.2f} ms   pydfs {took['pydfs'][-1]:.3f} s")
+        ours_ms, rank_ms = (took[name][-1] * 1000 for name in ("ours", "rank"))
+        say(f"round {number + 1}  ours {ours_ms:.2f} ms   pydfs {took['pydfs'][-1]:.3f} s   ranks {rank_ms:.0f} ms")
     name = "optimal" if count == 1 else "best"
     document = {
         "name": name,
         "ratios": {"pydfs": median(b / a for a, b in zip(took["ours"], took["pydfs"], strict=True))},
         "targets": {"pydfs": TARGETS[name]},
         "seconds": {who: median(seconds) for who, seconds in took.items()},
-        "rounds": [{"ours": a, "pydfs": b} for a, b in zip(took["ours"], took["pydfs"], strict=True)],
-        "load": {"players": len(pool), "lineups": count, "points": points[0]},
+        "rounds": [dict(zip(took, times, strict=True)) for times in zip(*took.values(), strict=True)],
+        "load": {
+            "players": len(pool),
+            "lineups": count,
+            "points": points[0],
+            "feasible_lineups": str(counted.lineups),
+        },
         "machine": machine(),
     }
     return document, show
@@ -106,6 +120,8 @@ def show(document: dict[str, Any]) -> None:
         f"{load['lineups']} of the best of {load['players']} players: ours {seconds['ours'] * 1000:.2f} ms, "
         f"pydfs {seconds['pydfs'] * 1000:.0f} ms: {document['ratios']['pydfs']:,.0f} times as fast, the same points"
     )
+    every = int(load["feasible_lineups"])
+    print(f"the exact ranks of all {every:,} lineups there are: {seconds['rank'] * 1000:.0f} ms")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

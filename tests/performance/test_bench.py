@@ -87,6 +87,8 @@ def test_the_optimiser_that_people_use_finds_the_same_lineups(name: str, lineups
     found = json.loads(done.stdout)
     assert (found["name"], found["load"]["players"], found["load"]["lineups"]) == (name, 40, lineups)
     assert found["ratios"]["pydfs"] == pytest.approx(found["seconds"]["pydfs"] / found["seconds"]["ours"], rel=0.01)
+    assert found["seconds"]["rank"] > 0
+    assert int(found["load"]["feasible_lineups"]) > 100
     assert bench(name, "--players", "8").stderr.startswith("--players 8: must be 9 to")
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -227,12 +227,14 @@ def classes_of(
 
 def _prune(members: list[Player], *, most: int, keep: int) -> list[Player]:
     """Leave out who has ``most - 1 + keep`` betters; at most ``most - 1`` of them can be in the lineup already."""
-    prices: list[int] = []
+    enough = most - 1 + keep
+    prices: list[int] = []  # The lowest of those before, as many as are enough; of who is left out none is among them.
     kept = []
-    for player in sorted(members, key=lambda one: (-one.points, one.price, one.player_id)):
-        if bisect_right(prices, player.price) < most - 1 + keep:
+    for _, price, _, player in sorted([(-one.points, one.price, one.player_id, one) for one in members]):
+        if len(prices) < enough or price < prices[-1]:
             kept.append(player)
-        insort(prices, player.price)
+            insort(prices, price)
+            del prices[enough:]
     return kept
 
 
