@@ -47,6 +47,25 @@ async def test_a_list_is_sent_with_its_schedule_and_players_in_one_form(start: S
         assert [(player["player_id"], player["price"]) for player in pool] == [("00-1", 7000), ("DST-SEA", 4500)]
 
 
+@pytest.mark.rule("C3", "C8")
+async def test_a_ruleset_with_rules_on_teams_is_told_judged_by_and_counted_where_lineups_break_it(start: Start) -> None:
+    async with start("contests", clock="replay") as service:
+        await is_open(service, pool())
+        (one,) = await join(service, 1)
+        await ok(await one.submit(lineup(), W04))
+        # All players of the pool are of two teams, so that any lineup has five of one.
+        report = await send(service, pool(), ruleset="fanduel-classic-2", force=True)
+        breaks = {"lineups": 1, "broken": 1, "vanished": 0, "over_cap": 0, "unfit": 1}
+        assert report["breaks"] == {W04: breaks}
+        contest = await ok(await service.client.get(f"/api/v1/contests/{W04}"))
+        assert contest["lineup_rules"] == {"max_per_team": 4, "min_games": None}
+        first, second = await service.published(ev.ContestOpened)
+        assert (first.lineup_rules, second.lineup_rules.max_per_team) == (ev.LineupRules(), 4)
+        refused = await one.submit(lineup(), W04, call="/check")
+        assert (refused.status_code, refused.json()["code"]) == (422, "lineup-invalid")
+        assert "team-crowded" in {violation["code"] for violation in refused.json()["violations"]}
+
+
 @pytest.mark.rule("C11")
 async def test_a_showdown_list_makes_no_contest_and_the_answer_says_what_does(start: Start) -> None:
     async with start("contests", clock="replay") as service:
