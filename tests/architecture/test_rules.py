@@ -57,6 +57,28 @@ def test_each_service_has_the_same_files(service: Path) -> None:
         assert (service / name).exists(), f"{service.name} lacks {name}"
 
 
+@pytest.mark.parametrize("service", SERVICES, ids=lambda path: path.name)
+def test_the_migrations_of_a_service_are_one_chain(service: Path) -> None:
+    """Two that were written side by side can take one number: then no database can be brought up to date."""
+    for number, path in enumerate(sorted((service / "migrations/versions").glob("*.py")), start=1):
+        said = {
+            target.id: ast.literal_eval(node.value)
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and target.id in ("revision", "down_revision")
+        }
+        before = f"{number - 1:04}" if number > 1 else None
+        assert path.name.startswith(f"{number:04}_"), path
+        assert said == {"revision": f"{number:04}", "down_revision": before}, path
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    for number, path in enumerate(sorted((ROOT / "docs/adr").glob("0*.md")), start=1):
+        assert path.name.startswith(f"{number:04}-"), path
+        assert path.read_text().startswith(f"# {number}. "), path
+
+
 _QUERIES = (".execute", ".executemany", ".scalar", ".scalars", ".fetch", ".fetchrow", ".fetchval", ".fetchmany")
 """How SQLAlchemy and the two drivers are asked."""
 
