@@ -8,12 +8,18 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+import uuid_utils
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, async_playwright
 
+from boards.consumers import HANDLERS
 from boards.main import app as boards_app
+from common import events as ev
+from common.clock import wall
+from common.inbox import Delivery, apply
 from testkit.fixtures import Databases
 from testkit.serving import served_alone
 
@@ -55,6 +61,17 @@ class Site:
     url: str
     app: FastAPI
 
+    async def tell_scores(self) -> None:
+        """Let the games of the locked week begin: most are over, one is being played, one is to come."""
+        [locked] = [week for week in season.weeks(WEEKS + 1) if week.number == WEEKS + 1]
+        event_id = UUID(bytes=uuid_utils.uuid7().bytes)
+        envelope = ev.pack(
+            locked.scores(), event_id=event_id, aggregate_version=1, correlation_id="the browser", time=wall()
+        )
+        async with self.app.state.runtime.database.transaction() as connection:
+            await apply(connection, [Delivery(envelope, ev.unpack(envelope))], HANDLERS)
+        self.app.state.runtime.wake_all()
+
 
 class Visit:
     """A page in the browser that keeps note of what must not happen: errors and requests to elsewhere."""
@@ -72,7 +89,8 @@ class Visit:
         )
 
     async def open(self, path: str) -> None:
-        answer = await self.page.goto(self.url + path, wait_until="networkidle")
+        # A page that follows a contest is never idle.
+        answer = await self.page.goto(self.url + path, wait_until="load")
         assert answer is not None
         assert answer.status == 200, path
 

@@ -236,6 +236,32 @@ class Week:
             if entrant.words is ev.State.CLEARED:
                 yield ev.ReasoningReleased.model_validate(about | {"words": tuple(words)}), 2
 
+    def scores(self) -> ev.ScoresUpdated:
+        """Provisional scores: the last game is to come, the one before it is being played."""
+        ordered = sorted(self.games, key=lambda game: (game.kickoff, game.game_id))
+        states: dict[str, Any] = {game.game_id: "over" for game in ordered}
+        states[ordered[-2].game_id], states[ordered[-1].game_id] = "playing", "waiting"
+        games = {player.player_id: player.game_id for player in self.players}
+        points = {key: value if states[games[key]] == "over" else 0 for key, value in self.points.items()}
+        lineups = []
+        for number, entrant in enumerate(self.entered()):
+            lineup = self.lineup(entrant)
+            lineups.append(
+                ev.LineupPoints(
+                    lineup_id=lineup.lineup_id,
+                    points=sum(points[pick.player_id] for pick in lineup.picks),
+                    waiting=number % 4,
+                    playing=number % 3,
+                )
+            )
+        return ev.ScoresUpdated(
+            contest=self.contest,
+            sequence=1,
+            players=tuple(ev.PlayerPoints(player_id=key, points=value) for key, value in points.items()),
+            lineups=tuple(lineups),
+            games=tuple(ev.GameProgress(game_id=name, state=state) for name, state in states.items()),
+        )
+
     def settled(self) -> Iterator[Told]:
         yield from self._settled(1, "the games are final", self.points, self.optimum)
 

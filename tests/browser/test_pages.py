@@ -100,3 +100,22 @@ async def test_the_first_stop_of_the_keyboard_skips_to_the_content(visit: Any) -
     await visit.page.keyboard.press("Tab")
     await visit.page.keyboard.press("Enter")
     assert await visit.page.evaluate("document.activeElement.id") == "content"
+
+
+@pytest.mark.rule("M1")
+async def test_a_contests_page_follows_the_scores_and_keeps_what_a_reader_has_open(visit: Any, site: Any) -> None:
+    page = visit.page
+    await visit.page.goto(f"{visit.url}/contests/2017-W04")
+    entry = page.locator(".entries details").filter(has_text="gridiron-oracle")
+    await entry.locator("summary").click()
+    await page.get_by_text("This page follows the scores by itself.").wait_for()
+    assert "No game has been scored yet." in await page.locator("main").inner_text()
+    await site.tell_scores()
+    await page.get_by_text("Scores are provisional").wait_for()
+    assert await page.locator(".entries details[open]").count() == 1
+    assert await entry.locator(".picks tbody").count() == 9
+    assert await page.evaluate("document.activeElement.closest('details').textContent.includes('gridiron-oracle')")
+    assert await visit.overflow() <= 0
+    assert "3 to come" in await page.locator("main").inner_text()
+    assert visit.errors == []
+    assert visit.elsewhere == []

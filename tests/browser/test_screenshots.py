@@ -23,6 +23,7 @@ PAGES = {
     "contests": "/contests",
     "contest": "/contests/2017-W02",
     "contest-corrected": "/contests/2017-W02?settlement=1",
+    "contest-live": "/contests/2017-W04",
     "corrections": "/corrections",
     "correction": "/corrections/2017-W02/2",
     "method": "/method",
@@ -41,8 +42,9 @@ async def test_pictures(site: Any, browser: Any, width: int, scheme: str) -> Non
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else waits
     context = await browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = await context.new_page()
+    await site.tell_scores()
     for name, path in PAGES.items():
-        await page.goto(site.url + path, wait_until="networkidle")
+        await page.goto(site.url + path, wait_until="load")
         if name == "contest":
             await page.locator(".entries details summary").first.click()
         await page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)

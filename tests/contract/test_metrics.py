@@ -13,7 +13,7 @@ OF = {
     "contests": ("mafl_lineups_accepted_total", "mafl_lineups_refused_total", "mafl_contest_locks_in_seconds"),
     "moderation": ("mafl_moderation_backlog", "mafl_moderation_backlog_age_seconds"),
     "settlement": ("mafl_settlements_total", "mafl_certification_failures_total"),
-    "boards": ("mafl_boards_behind_seconds", "mafl_boards_incomplete_weeks"),
+    "boards": ("mafl_boards_behind_seconds", "mafl_boards_incomplete_weeks", "mafl_live_watchers"),
 }
 
 

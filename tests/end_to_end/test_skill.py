@@ -256,7 +256,7 @@ NOT_FOR_AGENTS = {
     *("game-not-covered", "no-game-left", "nothing-to-play", "ruleset-unknown"),
     # Pages, which people read.
     *("claim-link-expired", "claim-link-unknown", "claim-link-used"),
-    *("nothing-to-review", "sentence-too-long"),
+    *("nothing-to-review", "sentence-too-long", "too-many-watchers"),
 }
 """Codes of the three public services that no call of an agent is answered with."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -167,13 +167,20 @@ class OperatorClient(PublicClient):
         return await self.operate("PUT", "/clock", body={"now": now.isoformat()})
 
     async def import_statistics(
-        self, *files: bytes, season: int | None = None, week: int | None = None, final: bool
+        self,
+        *files: bytes,
+        season: int | None = None,
+        week: int | None = None,
+        final: bool,
+        games: Mapping[str, str] | None = None,
     ) -> Any:
         """Import statistics (CSV, gzip or Parquet), all of the files or one week, as provisional or as final ones.
 
-        Several files are read together. Returns the report.
+        Several files are read together. ``games`` says how far some games are: ``waiting``, ``playing`` or ``over``.
+        Returns the report.
         """
-        params = {"season": season, "week": week, "final": final}
+        told = [f"{game}:{state}" for game, state in (games or {}).items()]
+        params = {"season": season, "week": week, "final": final, "game": told or None}
         body, headers = self._upload([("file", file) for file in files])
         return await self.operate("POST", "/statistics", content=body, params=params, headers=headers)
 

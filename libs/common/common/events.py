@@ -544,17 +544,26 @@ class PlayerPoints(Part):
 
 
 class LineupPoints(Part):
-    """Points of one lineup, in hundredths."""
+    """Points of one lineup, in hundredths, and how many of its picks have a game that is still to begin or going on."""
 
     lineup_id: UUID
     points: int
+    waiting: int | None = None
+    playing: int | None = None
+
+
+class GameProgress(Part):
+    """How far a covered game is, as far as settlement knows."""
+
+    game_id: str
+    state: Literal["waiting", "playing", "over"]
 
 
 class ScoresUpdated(Event):
     """Provisional scores of a locked contest while its games are played. ``sequence`` grows by one each time.
 
     A large contest's scores come in several events of one sequence: ``part`` of ``parts``, each with its own
-    lineups; the first carries the players.
+    lineups; the first carries the players and the games.
     """
 
     name: ClassVar[str] = "scores.updated"
@@ -567,6 +576,7 @@ class ScoresUpdated(Event):
     parts: Annotated[int, Field(ge=1)] = 1
     players: tuple[PlayerPoints, ...]
     lineups: tuple[LineupPoints, ...]
+    games: tuple[GameProgress, ...] = ()
 
     def aggregate(self) -> str:
         return f"scores/{self.contest}"

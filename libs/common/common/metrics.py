@@ -179,6 +179,12 @@ class Metrics:
             buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
             registry=registry,
         )
+        self.live_watchers = Gauge(
+            "mafl_live_watchers", "Pages that are told of new scores by this process", registry=registry
+        )
+        self.live_refused = Counter(
+            "mafl_live_refused", "Pages that were not, since there were as many as may be", registry=registry
+        )
         self.boards_switched = Counter(
             "mafl_boards_switched", "Settlement versions that the boards show", registry=registry
         )

@@ -295,6 +295,13 @@ class Standing(_Shape):
     percentile: int
 
 
+class ToPlay(_Shape):
+    """How many picks wait for their game to begin, and how many are in one that is going on."""
+
+    waiting: int
+    playing: int
+
+
 class Result(_Shape):
     """A lineup's score; share, regret and standing come at settlement. ``rank`` is among the contest's entries."""
 
@@ -305,6 +312,8 @@ class Result(_Shape):
     points: int | None
     share: int | None
     regret: int | None
+    to_play: ToPlay | None
+    """While games are played."""
     standing: Standing | None
     picks: list[ResultPick]
 
@@ -327,6 +336,8 @@ class Results(Contest):
     settlement: int | None
     latest_settlement: int | None
     reason: str | None
+    games: dict[str, str]
+    """How far each game is while they are played, by id: waiting, playing, over."""
     entries: int | None
     optimal: OptimalLineup | None
     feasible_lineups: str | None

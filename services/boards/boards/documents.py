@@ -227,6 +227,7 @@ def results_document(found: Results) -> dict[str, Any]:
         "settlement": found.settlement,
         "latest_settlement": found.latest,
         "reason": found.reason,
+        "games": dict(found.games),
         "entries": found.contest.entries,
         "optimal": _optimal(found.optimal) if found.optimal is not None else None,
         "feasible_lineups": str(found.feasible_lineups) if found.feasible_lineups is not None else None,
@@ -238,6 +239,9 @@ def results_document(found: Results) -> dict[str, Any]:
                 "points": lineup.points,
                 "share": lineup.share,
                 "regret": lineup.regret,
+                "to_play": None
+                if lineup.to_play is None
+                else {"waiting": lineup.to_play.waiting, "playing": lineup.to_play.playing},
                 "standing": _standing(lineup.standing),
                 "picks": [
                     {

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from boards import api, pages
 from boards.consumers import HANDLERS
+from boards.live import watch_live
 from boards.tasks import watch_settlements
 from common import audit
 from common.service import Service, create_app
@@ -17,7 +18,7 @@ SERVICE = Service(
     routers=(api.router, api.operator, audit.routes("boards"), pages.router),
     handlers=HANDLERS,
     mounts={"/static": pages.static()},
-    tasks=(watch_settlements,),
+    tasks=(watch_settlements, watch_live),
 )
 
 

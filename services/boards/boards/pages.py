@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,12 +15,13 @@ from typing import Annotated, Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.staticfiles import StaticFiles
 
-from boards import coverage, ledger, plot, views
+from boards import coverage, ledger, live, plot, views
 from boards.api import MetricName, Season, Settlement, Version, boards_of
 from boards.comparisons import Difference, turned
 from boards.domain import (
@@ -111,7 +114,7 @@ STATISTICS = {
 }
 """What the statistics are called on the rules page; one that is not here is shown by its own name."""
 
-_STATIC = StaticContent("boards", "style.css", "countdown.js", "mark.svg")
+_STATIC = StaticContent("boards", "style.css", "countdown.js", "live.js", "mark.svg")
 _VECTORS = json.loads((files("boards") / "interval_draw.json").read_text("utf-8"))
 
 
@@ -405,15 +408,75 @@ async def contest(
             now=now,
             ticking=not runtime.clock.replay and found.locks_at > now,
         )
+    follows = found.state in _LIVE
+    # Before the scores: what changes while they are read is told again.
+    edition = (await store.live_editions([contest]))[contest][0] if follows else ""
     results = await views.results(store, contest, settlement=settlement)
     return _render(
         runtime,
         "contest.html",
         here="/contests",
-        results=results,
-        contest=results.contest,
-        shown=_Shown.of(len(results.lineups), page, LINEUPS_A_PAGE),
+        edition=edition,
+        **_of_contest(results, page),
     )
+
+
+_LIVE = (views.State.LOCKED, views.State.PROVISIONAL)
+"""States of a contest whose page follows what happens."""
+_PARTS_KEPT = 64
+_PART_SECONDS = 5.0
+_LAST_EVENT = Header(alias="Last-Event-ID", max_length=100)
+
+
+def _of_contest(results: views.Results, page: int) -> dict[str, Any]:
+    shown = _Shown.of(len(results.lineups), page, LINEUPS_A_PAGE)
+    return {"results": results, "contest": results.contest, "shown": shown}
+
+
+@router.get("/contests/{contest}/live", response_class=Response)
+async def contest_live(
+    contest: str,
+    runtime: RuntimeOf,
+    seen: Annotated[str | None, Query(max_length=100)] = None,
+    last_event_id: Annotated[str | None, _LAST_EVENT] = None,
+) -> Response:
+    """Server-sent events: that the scores of a contest changed, until it is settled."""
+    watchers = live.watchers_of(runtime)
+    watchers.check_room()
+    await watchers.edition(contest)
+    return EventSourceResponse(
+        watchers.follow(contest, last_event_id or seen),
+        headers={**HEADERS, "Cache-Control": "no-store"},
+        ping=live.HEARTBEAT_SECONDS,
+        ping_message_factory=lambda: ServerSentEvent(comment="still here"),
+    )
+
+
+@router.get("/contests/{contest}/scores")
+async def contest_scores(
+    contest: str, runtime: RuntimeOf, page: Page = 1, edition: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """The part of a contest's page that changes while games are played, for the page itself.
+
+    All who follow a contest ask for it at once: one answer does for them all, for a few seconds.
+    """
+    parts: dict[tuple[str, int, str], asyncio.Future[tuple[float, bytes]]] = runtime.state.setdefault("parts", {})
+    key = (contest, page, edition)
+    known = parts.get(key)
+    if known is None or (known.done() and (known.exception() or known.result()[0] < time.monotonic())):
+        while len(parts) >= _PARTS_KEPT:
+            del parts[next(iter(parts))]
+        known = parts[key] = asyncio.ensure_future(_scores(runtime, contest, page))
+    _, content = await asyncio.shield(known)
+    return Response(content, 200, {**HEADERS, "Cache-Control": "no-store"}, "text/html; charset=utf-8")
+
+
+async def _scores(runtime: Runtime, contest: str, page: int) -> tuple[float, bytes]:
+    """The part, and until when it may be given to others who ask for it."""
+    async with runtime.database.transaction() as connection:
+        results = await views.results(Store(connection), contest)
+    content = _TEMPLATES.get_template("contest_scores.html").render(**_of_contest(results, page))
+    return time.monotonic() + _PART_SECONDS, content.encode()
 
 
 @_page("/corrections")

@@ -194,6 +194,9 @@ PROVISIONAL = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("players", JSONB, nullable=False),
     Column("lineups", JSONB, nullable=False),
+    # How many picks of each lineup wait for their game and are in one, and how far the games are.
+    Column("to_play", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("games", JSONB, nullable=False, server_default=text("'{}'")),
 )
 RESULTS = Table(
     "results",
@@ -273,10 +276,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Provisional:
-    """Points by player id and by lineup id while games are played, in hundredths."""
+    """Points by player id and by lineup id while games are played, in hundredths.
+
+    ``to_play`` is how many picks of a lineup wait for their game, and how many are in one; ``games`` how far each is.
+    """
 
     players: dict[str, int]
     lineups: dict[str, int]
+    to_play: dict[str, tuple[int, int]]
+    games: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,6 +564,12 @@ class Store:
             "parts": event.parts,
             "players": {player.player_id: player.points for player in event.players},
             "lineups": {str(lineup.lineup_id): lineup.points for lineup in event.lineups},
+            "to_play": {
+                str(lineup.lineup_id): [lineup.waiting, lineup.playing]
+                for lineup in event.lineups
+                if lineup.waiting is not None
+            },
+            "games": {game.game_id: game.state for game in event.games},
         }
         await self._newest(PROVISIONAL, {"contest": event.contest, "part": event.part}, values, "sequence")
 
@@ -974,13 +988,35 @@ class Store:
         if not parts:
             return None
         # While the parts of a new sequence come in, what they have not brought yet stands as it was.
-        players: dict[str, int] = {}
-        lineups: dict[str, int] = {}
+        found = Provisional({}, {}, {}, {})
         for part in parts:
             if part.part <= parts[-1].parts:
-                players |= part.players
-                lineups |= part.lineups
-        return Provisional(players, lineups)
+                found.players.update(part.players)
+                found.lineups.update(part.lineups)
+                found.to_play.update({name: (waiting, on) for name, (waiting, on) in part.to_play.items()})
+                found.games.update(part.games)
+        return found
+
+    async def live_editions(self, contests: Iterable[str]) -> dict[str, tuple[str, bool]]:
+        """Of each locked contest a text that changes with its scores, and whether it is settled."""
+        told = select(func.coalesce(func.sum(PROVISIONAL.c.sequence), 0)).where(
+            PROVISIONAL.c.contest == LOCKS.c.contest
+        )
+        entered = select(func.count()).select_from(LINEUPS).where(LINEUPS.c.contest == LOCKS.c.contest)
+        statement = (
+            select(
+                LOCKS.c.contest,
+                SHOWN.c.settlement,
+                told.scalar_subquery().label("told"),
+                entered.scalar_subquery().label("entered"),
+            )
+            .outerjoin(SHOWN, SHOWN.c.contest == LOCKS.c.contest)
+            .where(LOCKS.c.contest.in_(list(contests)))
+        )
+        return {
+            row.contest: (f"{row.settlement or 0}-{row.told}-{row.entered}", row.settlement is not None)
+            for row in await self.connection.execute(statement)
+        }
 
     async def lineups(self, contest: str, settlement: int | None = None) -> Sequence[Record]:
         """The locked lineups of a contest, each with its result under a version, else the one shown (else ``None``)."""

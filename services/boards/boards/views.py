@@ -224,6 +224,14 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class ToPlay:
+    """How many picks of a lineup wait for their game to begin, and how many are in one that is going on."""
+
+    waiting: int
+    playing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lineup:
     """A locked lineup. ``points`` (hundredths) may be provisional; share (millionths) and regret come at settlement.
 
@@ -245,6 +253,8 @@ class Lineup:
     share: int | None
     regret: int | None
     standing: Standing | None
+    to_play: ToPlay | None = None
+    """While games are played, where settlement has told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +283,8 @@ class Results:
     optimal: Optimal | None
     feasible_lineups: int | None
     no_ranks: str | None
+    games: Mapping[str, str]
+    """How far each game is while they are played, by id: ``waiting``, ``playing``, ``over``; empty where not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,6 +666,7 @@ async def results(store: Store, name: str, *, settlement: int | None = None, wor
         points = settled.players
     elif provisional is not None:
         points, totals = provisional.players, provisional.lineups
+    left = provisional.to_play if provisional is not None else {}
     players = _players(row, points)
     order = {slot["slot"]: place for place, slot in enumerate(row.roster)}
     cards = await store.cards_of(name)
@@ -667,6 +680,7 @@ async def results(store: Store, name: str, *, settlement: int | None = None, wor
             model=labels.shown(lineup.model, reference=lineup.reference),
             # Each leaf holds the label as it was written: where that may not be shown, nothing can be opened.
             opening=made.opening if labels.as_written(lineup.model, reference=lineup.reference) else None,
+            to_play=ToPlay(*left[str(lineup.lineup_id)]) if str(lineup.lineup_id) in left else None,
         )
         for lineup in lineups
         for made in [
@@ -683,6 +697,7 @@ async def results(store: Store, name: str, *, settlement: int | None = None, wor
         optimal=_optimal(row, settled, players) if settled is not None else None,
         feasible_lineups=int(settled.feasible_lineups) if settled is not None and settled.feasible_lineups else None,
         no_ranks=settled.no_ranks if settled is not None else None,
+        games=provisional.games if provisional is not None else {},
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -15,6 +16,7 @@ from common.requests import LARGEST_UPLOAD, read_files
 from common.service import Connection, RuntimeOf, operator_only
 from settlement import commands
 from settlement import preview as looking
+from settlement.playing import GameState
 from settlement.store import Settled, Store
 
 router = APIRouter()
@@ -23,6 +25,16 @@ operator = APIRouter(prefix="/operator/api/v1", dependencies=[Depends(operator_o
 Contest = Annotated[str, Path(max_length=40, examples=["2017-W04"])]
 Season = Annotated[int | None, Query(ge=1920, le=2200, description="Only rows of this season")]
 WeekOf = Annotated[int | None, Query(ge=1, le=30, description="Only rows of this week")]
+
+
+GamesTold = Annotated[
+    Sequence[Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{1,64}:(waiting|playing|over)$")]],
+    Query(max_length=40, description="How far a game is, such as `2017_04_NO_MIA:over`; again for each game"),
+]
+
+
+def _told_games(told: Sequence[str]) -> dict[str, GameState]:
+    return {name: cast(GameState, state) for name, _, state in (one.rpartition(":") for one in told)}
 
 
 class NearView(BaseModel):
@@ -152,7 +164,12 @@ class VersionView(SettlementView):
 
 @operator.post("/statistics")
 async def import_statistics(
-    request: Request, runtime: RuntimeOf, season: Season = None, week: WeekOf = None, final: bool = False
+    request: Request,
+    runtime: RuntimeOf,
+    season: Season = None,
+    week: WeekOf = None,
+    final: bool = False,
+    game: GamesTold = (),
 ) -> ImportReport:
     """Import statistics: CSV, gzip or plain, or Parquet. All of it or, where a row is bad, nothing.
 
@@ -164,7 +181,7 @@ async def import_statistics(
     if not files:
         raise InvalidRequest("The form has no part called `file`; send the statistics as such.", violations=[])
     report = await commands.import_statistics(
-        runtime.database, runtime.clock, *files, season=season, week=week, final=final
+        runtime.database, runtime.clock, *files, season=season, week=week, final=final, games=_told_games(game)
     )
     return ImportReport.model_validate(report)
 

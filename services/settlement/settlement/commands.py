@@ -20,8 +20,9 @@ The errors, beside their use::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -43,6 +44,7 @@ from settlement.imports import read_statistics
 from settlement.lines import Statistics, Week, line_of
 from settlement.matching import MOST_LISTED, unknown
 from settlement.optimal import InfeasibleError, TooFineError
+from settlement.playing import GameState, states, to_play
 from settlement.results import (
     Entry,
     ImpossibleLineupError,
@@ -143,12 +145,19 @@ class ImpossibleLineup(Problem):
 
 
 async def import_statistics(
-    database: Database, clock: Clock, *files: bytes, season: int | None, week: int | None, final: bool
+    database: Database,
+    clock: Clock,
+    *files: bytes,
+    season: int | None,
+    week: int | None,
+    final: bool,
+    games: Mapping[str, GameState] | None = None,
 ) -> dict[str, Any]:
     """Read files of statistics and keep them, whole or not at all; tell how the locked contests stand.
 
     Lines replace those of the same player and week; players whom the file does not name keep theirs, so
-    that a file may hold the games played so far. Returns ``{rows, blank, ignored_columns, formats, notes, final,
+    that a file may hold the games played so far. ``games`` says of some how far they are (``settlement.playing`` has
+    the rule for all others). Returns ``{rows, blank, ignored_columns, formats, notes, final,
     weeks: [{season, week, lines, changed, contests: [{contest, unknown_players, unknown, players_without_statistics,
     scores_updated}]}]}``.
     """
@@ -182,6 +191,7 @@ async def import_statistics(
                     weeks=sorted(closed),
                 )
         now = await clock.now(connection)
+        await store.keep_told(games or {})
         changed = {
             one: await store.keep_statistics(one, lines, final=final, at=now) for one, lines in found.lines.items()
         }
@@ -196,7 +206,7 @@ async def import_statistics(
             lines = await store.statistics(of)
             live = locked and not final
             if live:
-                await _tell_scores(store, contest, lines)
+                await _tell_scores(store, contest, lines, now)
             missing = await anyio.to_thread.run_sync(unknown, contest, found.people[of].values(), found.lines[of])
             contests[of].append(
                 {
@@ -242,13 +252,17 @@ def _invalid(faults: Sequence[Fault], count: int) -> StatisticsInvalid:
     )
 
 
-async def _tell_scores(store: Store, contest: ev.ContestOpened, lines: dict[str, dict[str, int]]) -> None:
+async def _tell_scores(
+    store: Store, contest: ev.ContestOpened, lines: dict[str, dict[str, int]], now: datetime
+) -> None:
     entries = await store.lineups(contest.contest)
     players = pool_points(contest, lines)
-    worth = [
-        ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks))
-        for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True)
-    ]
+    progress = states(contest, lines, now, await store.told(), final=False)
+    games = {player.player_id: player.game_id for player in contest.players}
+    worth = []
+    for entry, picks in zip(entries, lineup_points(contest, entries, players), strict=True):
+        waiting, playing = to_play((pick.player_id for pick in entry.picks), games, progress)
+        worth.append(ev.LineupPoints(lineup_id=entry.lineup_id, points=sum(picks), waiting=waiting, playing=playing))
     sequence = await store.next_scores(contest.contest)
     portions = [worth[start : start + LINEUPS_A_PART] for start in range(0, len(worth), LINEUPS_A_PART)] or [[]]
     for part, portion in enumerate(portions, start=1):
@@ -259,6 +273,9 @@ async def _tell_scores(store: Store, contest: ev.ContestOpened, lines: dict[str,
             parts=len(portions),
             players=_player_points(players) if part == 1 else (),
             lineups=tuple(portion),
+            games=tuple(ev.GameProgress(game_id=name, state=state) for name, state in progress.items())
+            if part == 1
+            else (),
         )
         await emit(store.connection, event, version=sequence)
 

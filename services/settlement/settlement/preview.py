@@ -39,6 +39,7 @@ async def preview(database: Database, clock: Clock, metrics: Metrics, contest: s
             entries = await store.lineups(contest)
         latest = await store.latest(contest)
         basis = await store.basis(contest, latest.settlement) if latest is not None else None
+        told = await store.told()
         now = await clock.now(connection)
     missing = list(commands.hindrances(known, have, imported))
     asks: list[Problem] = []
@@ -77,7 +78,7 @@ async def preview(database: Database, clock: Clock, metrics: Metrics, contest: s
         "games": []
         if opened is None
         else _games(
-            opened, lines, playing.states(opened, lines, now, {}, final=imported is not None and imported.final)
+            opened, lines, playing.states(opened, lines, now, told, final=imported is not None and imported.final)
         ),
         **(
             _players(opened, lines, [pick.player_id for entry in entries for pick in entry.picks])

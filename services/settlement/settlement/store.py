@@ -35,6 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from common import events as ev
 from common.db import adding_rows, as_rows, driver
 from settlement.lines import Line, Week
+from settlement.playing import GameState
 from settlement.results import Entry, Outcome, Pick, Result
 
 METADATA = MetaData()
@@ -93,6 +94,14 @@ WEEKS = Table(
     Column("imports", Integer, nullable=False),
     Column("imported_at", DateTime(timezone=True), nullable=False),
 )
+
+TOLD_GAMES = Table(
+    "told_games",
+    METADATA,
+    Column("game_id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+)
+"""What imports said of games while they were played."""
 
 SETTLEMENTS = Table(
     "settlements",
@@ -354,6 +363,19 @@ class Store:
             )
         )
         return {row.player_id: row.line for row in rows}
+
+    async def keep_told(self, games: Mapping[str, GameState]) -> None:
+        """Keep how far games are, in the place of what was said of them before."""
+        if games:
+            statement = insert(TOLD_GAMES).values([{"game_id": name, "state": state} for name, state in games.items()])
+            newer = {"state": statement.excluded.state}
+            await self.connection.execute(
+                statement.on_conflict_do_update(index_elements=[TOLD_GAMES.c.game_id], set_=newer)
+            )
+
+    async def told(self) -> dict[str, GameState]:
+        """What was said of games, by id."""
+        return {row.game_id: row.state for row in await self.connection.execute(select(TOLD_GAMES))}
 
     async def weeks(self) -> Sequence[RowMapping]:
         """Every week that has statistics, in order."""

@@ -48,6 +48,12 @@ def import_(
     final: Annotated[
         bool, typer.Option("--final/--provisional", help="Whether all games are over, or scores may still change.")
     ] = False,
+    game: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How far a game is, where neither kickoff nor lines tell: ID=waiting, ID=playing or ID=over."
+        ),
+    ] = None,
     state: State = DEFAULT_STATE,
     json: Json = False,
 ) -> None:
@@ -57,9 +63,11 @@ def import_(
     together: a defence takes the weeks of both teams and the score.
     """
     contents = [read_file(file) for file in files]
+    games = {name: told for name, _, told in (one.rpartition("=") for one in game or ())}
     with err().status(f"importing {', '.join(file.name for file in files)}"):
         answer = operate(
-            state, lambda client: client.import_statistics(*contents, season=season, week=week, final=final)
+            state,
+            lambda client: client.import_statistics(*contents, season=season, week=week, final=final, games=games),
         )
     what = "final" if final else "provisional"
 
