@@ -332,6 +332,24 @@ async def test_scores_of_a_locked_contest_are_told_while_games_are_played(
             assert after[lineup.lineup_id] == sum(hundredths(week.worth[pick.player_id]) for pick in lineup.picks)
         assert len(second.players) == len(week.opened.players)
         assert await settlement.published(ev.WeekSettled) == []
+        games = {player.player_id: player.game_id for player in week.opened.players}
+        assert {game.state for game in second.games} == {"over"}, "the week is years ago"
+        assert {(lineup.waiting, lineup.playing) for lineup in second.lineups} == {(0, 0)}
+        live, late = (week.lineups[0].picks[place].player_id for place in (0, 1))
+        told = f"&game={games[live]}:playing" + (f"&game={games[late]}:waiting" if games[late] != games[live] else "")
+        assert (await settlement.operator.post(LIVE + told, content=statistics_file(4))).status_code == 200
+        assert (await settlement.operator.post(f"{LIVE}&game=x:done", content=statistics_file(4))).status_code == 422
+        await settlement.settle()
+        third = (await settlement.published(ev.ScoresUpdated))[-1]
+        states = {game.game_id: game.state for game in third.games}
+        assert states[games[live]] == "playing"
+        for lineup, picked in zip(
+            sorted(third.lineups, key=lambda one: one.lineup_id),
+            sorted(week.lineups, key=lambda one: one.lineup_id),
+            strict=True,
+        ):
+            found = [states[games[pick.player_id]] for pick in picked.picks]
+            assert (lineup.waiting, lineup.playing) == (found.count("waiting"), found.count("playing"))
 
 
 @pytest.mark.rule("M1")
