@@ -280,7 +280,10 @@ def _make_elsewhere(data: Path) -> None:
     place = Path(tempfile.mkdtemp(dir=clusters))
     place.chmod(0o711)
     data.symlink_to(place / "data")
-    (place / "linked-from").write_text(str(data))
+    # Whole or not there: whoever read half of it would take this place for one that nobody links to.
+    said = place / "linked-from.new"
+    said.write_text(str(data))
+    said.rename(place / "linked-from")
 
 
 def _copy_binaries(binaries: Path) -> Path:

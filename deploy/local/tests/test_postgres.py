@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ import psycopg
 import pytest
 
 from embedded.errors import PortTaken
-from embedded.postgres import Postgres, _wheel_binaries
+from embedded.postgres import Postgres, _make_elsewhere, _wheel_binaries
 from embedded.process import free_port
 
 
@@ -201,6 +202,22 @@ def test_as_root_in_a_home_that_others_cannot_enter_it_runs_from_a_copy_and_open
             clusters = list((Path(elsewhere) / "clusters").iterdir())
             assert clusters == [(home / "another" / "data").resolve().parent], "the first cluster is not swept"
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_places_that_are_made_at_once_are_not_swept_away_by_one_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new place sweeps those that nobody links to any more; one that is just being made is none of them."""
+    monkeypatch.setattr("embedded.postgres._ELSEWHERE", tmp_path)
+
+    def make(number: int) -> Path:
+        data = tmp_path / f"data-{number}"
+        _make_elsewhere(data)
+        return data
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(make, range(200)))
+    assert all(data.resolve().parent.is_dir() for data in made)
 
 
 def test_a_taken_port_is_named(tmp_path: Path, server: Postgres) -> None:
