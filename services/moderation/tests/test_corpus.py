@@ -19,7 +19,7 @@ from .moderation_corpus import DETECTORS, HALVES, HELD_OUT, HERE, TUNING, Figure
 ORDINARY = (HERE / "examples" / "ordinary.txt").read_text().splitlines()
 FLAGGED = [json.loads(line) for line in (HERE / "examples" / "flagged.jsonl").read_text().splitlines()]
 DETECTOR = {"slur": "profanity"}
-BELOW = {"threats": 0.77, "harassment": 0.83, "self-harm": 0.78, "injection": 0.89}
+BELOW = {"threats": 0.77, "harassment": 0.83, "self-harm": 0.85, "injection": 0.89}
 """The kinds of which fewer than nine in ten are found on one of the halves yet, and the part that must be: to be
 raised when the detectors improve, never lowered. See docs/moderation.md."""
 
@@ -165,9 +165,9 @@ def figures(pipeline: Pipeline) -> dict[str, Figures]:
 
 
 @pytest.fixture(scope="module")
-def own(pipeline: Pipeline) -> dict[str, Figures]:
-    """Of what whoever wrote the rules wrote too."""
-    return {half: corpus.measure(pipeline, half, own=True) for half in HALVES}
+def apart(pipeline: Pipeline) -> dict[tuple[str, str], Figures]:
+    """Of what is counted apart: by whoever wrote the rules, and by others who were tuned on."""
+    return {(by, half): corpus.measure(pipeline, half, by=by) for by in ("own", "others") for half in HALVES}
 
 
 def test_the_corpus_is_large_enough_and_each_half_has_its_part_of_every_kind() -> None:
@@ -195,8 +195,18 @@ def test_no_word_of_the_coded_list_is_written_out_in_the_corpus() -> None:
 @pytest.mark.rule("M4")
 @pytest.mark.parametrize("half", HALVES)
 def test_at_most_one_in_a_hundred_ordinary_sentences_is_flagged(figures: dict[str, Figures], half: str) -> None:
-    # Counts and no sentences: whoever reads this in a failure may be tuning.
-    assert figures[half].false_positive_rate <= 0.01, dict(figures[half].topics)
+    # One number alone: pytest prints what stands in a failing assertion, and whoever reads it may be tuning.
+    rate = figures[half].false_positive_rate
+    assert rate <= 0.01
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize("by", ["own", "others"])
+def test_ordinary_sentences_that_are_counted_apart_pass_as_well(apart: dict[tuple[str, str], Figures], by: str) -> None:
+    flagged = sum(apart[by, half].flagged for half in HALVES)
+    ordinary = sum(apart[by, half].ordinary for half in HALVES)
+    assert ordinary > 200
+    assert flagged / ordinary <= 0.01
 
 
 @pytest.mark.rule("M4")
@@ -211,10 +221,12 @@ def test_of_each_kind_at_least_nine_in_ten_are_found_or_what_is_held_so_far(
 
 
 @pytest.mark.rule("M4")
-def test_the_document_tells_the_figures_as_they_are(figures: dict[str, Figures], own: dict[str, Figures]) -> None:
+def test_the_document_tells_the_figures_as_they_are(
+    figures: dict[str, Figures], apart: dict[tuple[str, str], Figures]
+) -> None:
     document = (HERE.parents[3] / "docs" / "moderation.md").read_text(encoding="utf-8")
     told = document.partition(corpus.BEGINS)[2].partition(corpus.ENDS)[0].strip()
-    assert told == corpus.table([*figures.values(), *own.values()]), (
+    assert told == corpus.table([*figures.values(), *apart.values()]), (
         "put in what ./run moderation-report --table prints"
     )
 
@@ -233,11 +245,11 @@ def test_the_report_prints_both_halves_and_shows_sentences_of_the_tuning_half_al
         assert document[half]["ordinary"]["false_positive_rate"] == 1
         assert {kind["recall"] for kind in document[half]["kinds"].values()} == {0}
         assert document[half]["milliseconds_per_lineup"]["median"] > 0
-        texts = {entry.text for entry in entries if entry.ordinary and not entry.own}
+        texts = {entry.text for entry in entries if entry.ordinary and not entry.by}
         shown = {failure["text"] for failure in document["failures"] if "ordinary" in failure}
         assert shown & texts == (texts if half == TUNING else set())
     assert sum("missed" in failure for failure in document["failures"]) == sum(
-        not entry.ordinary and not entry.own for entry in corpus.read(TUNING)
+        not entry.ordinary and not entry.by for entry in corpus.read(TUNING)
     )
     assert corpus.main(["--failures"]) == 0
     told = capsys.readouterr().out

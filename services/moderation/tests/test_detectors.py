@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.events import State
 from moderation import detectors
-from moderation.detectors.phrases import Phrases
+from moderation.detectors.phrases import Phrases, idioms, without_idioms
 from moderation.detectors.profanity import Profanity
 from moderation.normal import normalise, plain
 from moderation.pipeline import Context, Detector, Match, Pipeline
@@ -56,6 +56,36 @@ def test_a_rule_finds_what_it_says_that_it_finds(name: str, rule: detectors.phra
 )
 def test_what_a_rule_must_pass_no_detector_flags(sentence: str) -> None:
     assert found(sentence) == {}
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize("idiom", idioms(), ids=lambda idiom: idiom.name)
+def test_an_idiom_is_crossed_out_where_it_is_one_and_nothing_else_is(idiom: detectors.phrases.Rule) -> None:
+    assert idiom.flags
+    assert idiom.passes
+    for sentence in idiom.flags:
+        assert without_idioms(sentence) != sentence
+        assert len(without_idioms(sentence)) == len(sentence)
+        assert found(sentence) == {}
+    for sentence in idiom.passes:
+        assert without_idioms(sentence) == sentence
+
+
+@pytest.mark.rule("M4")
+def test_harm_beside_an_idiom_is_found_all_the_same() -> None:
+    assert ("threats", "threat-to-the-reader") in found(
+        "I'd rather die than pay that price, so I will find you and kill you."
+    )
+    assert ("self-harm", "urging") in found("Gun to my head, I say kill yourself.")
+
+
+@pytest.mark.rule("M4")
+@pytest.mark.parametrize(
+    "line", ["He went 355-548-4306 passing.", "On the ground: 227-15-1572.", "Targets, catches: 5.10.24.1"]
+)
+def test_statistics_are_no_telephone_numbers_and_a_telephone_number_beside_them_is_one(line: str) -> None:
+    assert found(line) == {}
+    assert ("personal-data", "phone") in found(f"{line} Call 646-555-0161 and talk to me about it.")
 
 
 @pytest.mark.rule("M4")

@@ -15,11 +15,12 @@ def load() -> Pipeline:
     from moderation.detectors.length import Length
     from moderation.detectors.links import Links
     from moderation.detectors.personal import PersonalData
-    from moderation.detectors.phrases import Phrases
+    from moderation.detectors.phrases import Phrases, idioms
     from moderation.detectors.profanity import Profanity
     from moderation.detectors.repetition import Repetition
     from moderation.detectors.secrets import Secrets
 
+    idioms()  # Here, so that the processes that judge need not build them each.
     return Pipeline(
         (
             Length(),

@@ -61,6 +61,20 @@ _NAMES_A_THING = re.compile(
     r"(?i)\b(?:id|ids|seed|seeded|hash|gsis|simulated|record|index|key|row|version|sku|entry)\b[^\w]{0,3}(?:\w{1,8} )?$"
 )
 """What is counted, or numbered, is not called: ``2125550123 draws``, ``seed 2125550123``."""
+_STATISTIC = re.compile(
+    r"(?i)\b(?:(?:season|stat) line|passing|rushing|receiving|yards|touchdowns|tds|carries|comps?|atts|attempts"
+    r"|completions|snaps?|targets|catches|throw[ns]|threw|on the ground|led the league|splits|quarters?"
+    r"|against the spread|units|career|seasons?|games|scores?|points|totals|seed(?:ed)?|sims|simulations|record of"
+    r"|went)\b"
+)
+_REACHES = re.compile(
+    r"(?i)\b(?:call(?:s|ed|ing)?|text(?:s|ed|ing)?|phones?|cell|mobile|numbers?|reach(?:es|ed)?|dial|whatsapp|sms"
+    r"|contact|ring|tel|fax|message|voicemail|direct|ssn|social|security|card|visa|mastercard|amex|ip|server|host"
+    r"|address|home|office|her|lives)\b"
+)
+_AROUND = 40
+"""Completions, attempts and yards have as many digits as a telephone number; targets, catches and scores look like the
+address of a machine. Beside a word of statistics, and with none of reaching anybody, they are statistics."""
 _DIGITS_RUN = re.compile(r"\d+")
 
 _MAY_HOLD = {
@@ -102,16 +116,24 @@ class PersonalData(Phrases):
             if may_hold.search(text) is None:
                 continue
             for result in recogniser.analyze(text, recogniser.supported_entities, None):
-                if result.score >= _SURE and _is_one(result.entity_type, text[result.start : result.end]):
+                if (
+                    result.score >= _SURE
+                    and _is_one(result.entity_type, text[result.start : result.end])
+                    and not _counts_in_a_game(text, result.start, result.end)
+                ):
                     yield Match(_RULES[result.entity_type], result.start, result.end)
         if _ENOUGH_DIGITS.search(text) is None:
             return
         for found in _SSN.finditer(text):
-            yield Match("social-security-number", found.start(), found.end())
+            if not _counts_in_a_game(text, found.start(), found.end()):
+                yield Match("social-security-number", found.start(), found.end())
         for found in _PHONE.finditer(text):
-            yield Match("phone", found.start(), found.end())
+            if not _counts_in_a_game(text, found.start(), found.end()):
+                yield Match("phone", found.start(), found.end())
         for number in PhoneNumberMatcher(text, "US", leniency=Leniency.VALID):
-            if _written_as_a_number(text, number.start, number.raw_string):
+            if _written_as_a_number(text, number.start, number.raw_string) and not _counts_in_a_game(
+                text, number.start, number.end
+            ):
                 yield Match("phone", number.start, number.end)
 
 
@@ -136,3 +158,11 @@ def _written_as_a_number(text: str, start: int, raw: str) -> bool:
     groups = [len(run) for run in _DIGITS_RUN.findall(raw)]
     separators = set(re.findall(r"\D+", raw))
     return len(separators) <= 1 and groups in ([10], [11], [3, 3, 4], [1, 3, 3, 4])
+
+
+def _counts_in_a_game(text: str, start: int, end: int) -> bool:
+    """Whether digits (and nothing but digits, points and dashes) stand beside words of statistics alone."""
+    if re.search(r"[^\d. -]", text[start:end]):
+        return False
+    beside = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
+    return any(map(_STATISTIC.search, beside)) and not any(map(_REACHES.search, beside))

@@ -3,9 +3,13 @@
 A rule has a ``pattern``, or ``together``: patterns that all have to be in one sentence. In a pattern a space is what
 may stand between two words (`` ?``: or nothing), a straight apostrophe is either kind, ``{part}`` is a part of the
 file's table ``parts``, and a line's beginning does not count. ``unless`` is looked for in the sentence around a find
-and takes it back. A group called ``name`` is a person's name: two capitalised words, or one that the contest's pool
+and takes it back; ``unless_near`` in the find and a few words after it, since harm is often the tail of a long
+sentence about play. A group called ``name`` is a person's name: two capitalised words, or one that the contest's pool
 has. Rules with ``marks`` are about signs and not words: they read the text in its normal form, where a figure is a
 figure.
+
+Figures of speech that mean nothing are in ``rules/idioms.toml``: rules about words read a text in which they are
+crossed out.
 
 A rule is tried only where one of its ``needs`` is in the text, if it has any (``@list``: of the file's table
 ``lists``). They are there for speed: everything that the rule finds must have one. Every repetition has an upper bound,
@@ -19,7 +23,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -31,6 +35,20 @@ _PART = re.compile(r"\{([a-z_]+)\}")
 _NAME = re.compile(r"\(\?P<name>")
 _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]| \??|'")
 _QUAD = 4
+_NEAR = 30
+"""Characters after a find in which ``unless_near`` is looked for too."""
+_APOSTROPHES = (
+    ("n't", "n'?t"),
+    ("i'm", "i'?m"),
+    ("|'m", "|'?m"),
+    ("(?:'m", "(?:'?m"),
+    ("'ve", "'?ve"),
+    ("you're", "you'?re"),
+)
+"""Where an apostrophe may be left out: what is then written is no other word, as ``were`` and ``ill`` would be."""
+_LETTER = re.compile(r"\w")
+_CROSSED = "\u00b7"
+"""Neither a letter nor what may stand between two words."""
 _SENTENCE = re.compile(r"(?:[^.!?;\n]|[.!?;](?!\s|$)){1,400}[.!?;]?")
 
 
@@ -43,6 +61,7 @@ class Rule:
     pattern: re.Pattern[str] | None
     together: tuple[re.Pattern[str], ...]
     unless: re.Pattern[str] | None
+    unless_near: re.Pattern[str] | None
     marks: bool
     flags: tuple[str, ...]
     passes: tuple[str, ...]
@@ -53,6 +72,8 @@ class Rule:
             return
         for start, end, found in self._spans(text):
             if self.unless is not None and self.unless.search(text.sentence_around(start, end)):
+                continue
+            if self.unless_near is not None and self.unless_near.search(text.written, start, end + _NEAR):
                 continue
             if not any(_names_nobody(one, context) for one in found):
                 yield Match(self.name, start, end)
@@ -139,7 +160,24 @@ class Phrases(Detector):
 def _read_for_words(text: str) -> tuple[Form, Text]:
     """The plain form of a text: every file of rules reads the same, one after the other."""
     form = plain(Form(text, range(len(text) + 1)))
-    return form, Text(form.text)
+    return form, Text(without_idioms(form.text))
+
+
+@cache
+def idioms() -> tuple[Rule, ...]:
+    """The figures of speech that nobody means. Raises ``ValueError`` as ``Phrases`` does."""
+    return Phrases("idioms").rules
+
+
+def without_idioms(text: str) -> str:
+    """The text, as long as it was, with the letters of idioms crossed out."""
+    read, crossed = Text(text), text
+    for idiom in idioms():
+        for found in idiom.matches(read, Context()):
+            crossed = (
+                crossed[: found.start] + _LETTER.sub(_CROSSED, text[found.start : found.end]) + crossed[found.end :]
+            )
+    return crossed
 
 
 def _rule(written: dict[str, Any], whole: dict[str, Any], file: str) -> Rule:
@@ -150,8 +188,9 @@ def _rule(written: dict[str, Any], whole: dict[str, Any], file: str) -> Rule:
 
 
 def _built(written: dict[str, Any], parts: dict[str, str], lists: dict[str, list[str]]) -> Rule:
-    pattern, unless = (
-        None if written.get(key) is None else _compile(written[key], parts) for key in ("pattern", "unless")
+    pattern, unless, unless_near = (
+        None if written.get(key) is None else _compile(written[key], parts)
+        for key in ("pattern", "unless", "unless_near")
     )
     together = tuple(_compile(one, parts) for one in written.get("together", ()))
     if (pattern is None) == (not together):
@@ -164,6 +203,7 @@ def _built(written: dict[str, Any], parts: dict[str, str], lists: dict[str, list
         pattern,
         together,
         unless,
+        unless_near,
         written.get("marks", False),
         tuple(written["flags"]),
         tuple(written["passes"]),
@@ -175,6 +215,8 @@ def _compile(pattern: str, parts: dict[str, str]) -> re.Pattern[str]:
     while (part := _PART.search(whole)) is not None:
         filled = "".join(line.lstrip() for line in parts[part.group(1)].splitlines())
         whole = whole.replace(part.group(), f"(?:{filled})")
+    for written, without in _APOSTROPHES:
+        whole = whole.replace(written, without)
     names = itertools.count()
     whole = _NAME.sub(lambda name: f"(?P<name_{next(names)}>", whole)
     return re.compile(_TOKEN.sub(_spelled_out, whole), re.I)
