@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sse_starlette import ServerSentEvent
 
 from boards.store import Store
-from boards.views import ContestNotLocked, contest_of
+from boards.views import ContestNotLocked, contest_of, storable
 from common.canonical import instant
 from common.problems import Problem
 from common.service import Runtime
@@ -77,7 +77,7 @@ class Watchers:
     async def _look(self, contests: list[str]) -> None:
         async with self._runtime.database.transaction() as connection:
             store = Store(connection)
-            found = await store.live_editions(contests)
+            found = await store.live_editions([contest for contest in contests if storable(contest)])
             for contest in contests:
                 if contest not in found:
                     known = await contest_of(store, contest)

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -351,6 +350,27 @@ def metric_named(text: str) -> Metric:
         raise MetricUnknown(f"A board is made of {' or '.join(allowed)}.", value=text[:100], allowed=allowed) from None
 
 
+class _Season:
+    """The agents' parts of a season's rows, and the two-way intervals that were drawn of them.
+
+    Both are of one edition of its results and go together: what is still drawn of an older one lands with that one.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._drawn: dict[tuple[str, Metric, tuple[Source, ...]], Interval | None] = {}
+
+    def both_ways(self, label: str, metric: Metric, sources: tuple[Source, ...]) -> Interval | None:
+        """The two-way interval of a row, drawn once; ``None`` where it would not be exact."""
+        key = label, metric, sources
+        if key not in self._drawn:
+            try:
+                self._drawn[key] = two_way(label, pooled_parts(self.parts, sources, metric))
+            except DrawError:
+                self._drawn[key] = None
+        return self._drawn[key]
+
+
 class Boards:
     """The boards as last made, and a draw that remembers its rows. One for each process.
 
@@ -360,8 +380,7 @@ class Boards:
     def __init__(self) -> None:
         self._draw: Draw = Memory()
         self._made: dict[tuple[Kind, Metric, int | None], tuple[tuple[int, ...], Board]] = {}
-        self._parts: dict[int, tuple[tuple[int, ...], Parts]] = {}
-        self._two_way: dict[int, dict[tuple[str, Metric, tuple[Source, ...]], Interval | None]] = {}
+        self._parts: dict[int, tuple[tuple[int, ...], _Season]] = {}
 
     async def get(self, store: Store, kind: Kind, metric: Metric, season: int | None = None) -> Board:
         """The model board (``Kind.MODEL``) or the agent board of a season, by default the newest.
@@ -405,7 +424,7 @@ class Boards:
         sources: dict[str, set[Source]] = {}
         for week, shown in zip(written, weeks, strict=True):
             sources.setdefault(label_of(shown.kind, shown.name), set()).add((week.kind, week.name, week.reference))
-        parts, owners = await self._parts_of(store, season), await store.owners()
+        of_season, owners = await self._season(store, season), await store.owners()
 
         def all_beside() -> tuple[dict[str, Beside], list[Difference]]:
             told: dict[str, Beside] = {}
@@ -416,36 +435,22 @@ class Boards:
                     metric,
                     self._draw,
                     sources={label: tuple(sorted(pooled_of)) for label, pooled_of in sources.items()},
-                    parts=parts,
+                    parts=of_season.parts,
                     owners=owners,
-                    two_way=partial(self._both_ways, season, parts),
+                    two_way=of_season.both_ways,
                 )
             return told, matrix(cohort, self._draw)
 
         told, differences = await in_thread(all_beside)
         return Board(kind, metric, season, seasons, contests, pooled, cohort, {}, told, tuple(differences))
 
-    async def _parts_of(self, store: Store, season: int) -> Parts:
-        """The agents' parts of a season's rows; read again when a week of it is settled or corrected."""
+    async def _season(self, store: Store, season: int) -> _Season:
+        """A season's parts; read again when a week of it is settled or corrected."""
         edition = await store.settled_edition(season)
         known = self._parts.get(season)
         if known is None or known[0] != edition:
-            known = self._parts[season] = edition, Parts.of(await store.parts(season))
-            self._two_way[season] = {}
+            known = self._parts[season] = edition, _Season(Parts.of(await store.parts(season)))
         return known[1]
-
-    def _both_ways(
-        self, season: int, parts: Parts, label: str, metric: Metric, sources: tuple[Source, ...]
-    ) -> Interval | None:
-        """The two-way interval of a row, drawn once for each edition of the season's results."""
-        drawn = self._two_way.setdefault(season, {})
-        key = label, metric, sources
-        if key not in drawn:
-            try:
-                drawn[key] = two_way(label, pooled_parts(parts, sources, metric))
-            except DrawError:
-                drawn[key] = None
-        return drawn[key]
 
     async def _table(self, weeks: Sequence[RowWeek], metric: Metric, **how: Any) -> Table:
         # The first draw of a process compiles, and a large one takes a while.

@@ -116,8 +116,9 @@ async def test_a_page_is_told_of_each_change_through_another_copy_and_the_gatewa
         await tell(taking, [(week.opened(), 1)])
         early = await taking.client.get(PATH)
         assert (early.status_code, early.json()["code"]) == (409, "contest-not-locked")
-        unknown = await taking.client.get("/contests/2017-W09/live")
-        assert (unknown.status_code, unknown.json()["code"]) == (404, "contest-unknown")
+        for nowhere in ("2017-W09", "%00", "%ED%A0%80"):
+            unknown = await taking.client.get(f"/contests/{nowhere}/live")
+            assert (unknown.status_code, unknown.json()["code"]) == (404, "contest-unknown")
         await tell(taking, locked(script, agents))
         port = urlsplit(url).port
         assert port is not None

@@ -159,17 +159,20 @@ def lineup_points(
 def _is_of_the_pool(contest: ev.ContestOpened, entry: Entry, pool: Mapping[str, Player]) -> bool:
     """Whether an entry is one that the pool allows: all are, unless there was another pool before.
 
-    Another pool may have come with other prices and other rules on teams and games.
+    Another pool may have come with other prices, another cap or roster, and other rules on teams and games.
     """
     if contest.pool == 1:
         return True
-    picked = [pool.get(pick.player_id) for pick in entry.picks]
-    members = [player for player in picked if player is not None]
-    return (
-        len(members) == len(picked)
-        and all(player.price == pick.price for player, pick in zip(members, entry.picks, strict=True))
-        and keeps(members, contest.lineup_rules)
-    )
+    may_fill = {slot.slot: slot.positions for slot in contest.roster}
+    if {pick.slot for pick in entry.picks} != may_fill.keys() or sum(pick.price for pick in entry.picks) > contest.cap:
+        return False
+    members = []
+    for pick in entry.picks:
+        player = pool.get(pick.player_id)
+        if player is None or player.price != pick.price or not set(player.positions) & set(may_fill[pick.slot]):
+            return False
+        members.append(player)
+    return keeps(members, contest.lineup_rules)
 
 
 def work_out(contest: ev.ContestOpened, entries: Sequence[Entry], lines: Mapping[str, Mapping[str, int]]) -> Outcome:

@@ -130,7 +130,8 @@ def _parquet_rows(content: bytes) -> Iterator[Row]:
             for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 line += 1
                 yield line, [_text(cell) for cell in cells]
-    except (pa.ArrowException, OSError) as error:
+    # The last three: texts that are no UTF-8, times beyond any calendar, zones that there are none of.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, KeyError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise Malformed([Fault(None, None, f"starts like Parquet but cannot be read ({reason})")]) from error
 

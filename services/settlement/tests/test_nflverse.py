@@ -241,6 +241,13 @@ def test_a_player_who_was_traded_between_weeks_goes_by_his_id_whatever_the_list_
     assert line_of(lines, "00-0022942", "LAC") == lines["00-0022942"]
 
 
+def parquet_of(values: pa.Array) -> bytes:
+    """A file of one player's line, which has these for his id."""
+    made = io.BytesIO()
+    pq.write_table(pa.table({"player_id": values, "season": [2025], "week": [4], "rec": [1]}), made)
+    return made.getvalue()
+
+
 @pytest.mark.rule("S1")
 @pytest.mark.parametrize(
     ("files", "complaint"),
@@ -252,6 +259,9 @@ def test_a_player_who_was_traded_between_weeks_goes_by_his_id_whatever_the_list_
         ([TEAMS, TEAMS + b"2025,1,SF,REG" + b"," * 96 + b"\n"], r"cells, but the header has 103 columns \(file 2\)"),
         ([b"PAR1" + b"\0" * 64], "starts like Parquet but cannot be read"),
         ([as_parquet([{"a": 1}])[:-20]], "starts like Parquet but cannot be read"),
+        ([parquet_of(pa.array([b"\xff"]).view(pa.string()))], "starts like Parquet but cannot be read"),
+        ([parquet_of(pa.array([2**62], pa.timestamp("ms")))], "starts like Parquet but cannot be read"),
+        ([parquet_of(pa.array([0], pa.timestamp("ms", "No/Where")))], "starts like Parquet but cannot be read"),
         ([changed(TEAMS, "SF", opponent_team="NA")], "column opponent_team: is blank"),
         ([TEAMS, b"season,week,player_id,dst_td\n2025,1,DST-SF,3\n"], "DST-SF has 0 here and 3 on line 2"),
     ],

@@ -245,15 +245,7 @@ def test_a_lineup_taken_by_an_earlier_pool_stands_as_it_is_and_who_is_gone_score
 def test_a_lineup_of_an_earlier_pool_that_beats_the_last_ones_optimum_has_the_whole_share(
     week: Any, outcome: Outcome
 ) -> None:
-    best = [player for player in week.opened.players if player.player_id in outcome.optimal.players]
-    slots = {slot.slot: set(slot.positions) for slot in week.opened.roster}
-    picks = []
-    for slot, takes in slots.items():
-        player = next(player for player in best if takes & set(player.positions))
-        best.remove(player)
-        picks.append(Pick(slot, player.player_id, player.price))
-    (first, *_) = entries_of(week)
-    perfect = Entry(first.lineup_id, first.agent_id, first.model, first.marks, tuple(picks))
+    perfect = perfect_entry(week, outcome)
     dearer = tuple(
         player.model_copy(update={"price": player.price * 2}) if player.player_id in outcome.optimal.players else player
         for player in week.opened.players
@@ -267,8 +259,52 @@ def test_a_lineup_of_an_earlier_pool_that_beats_the_last_ones_optimum_has_the_wh
     assert (result.share, result.regret) == (10**6, 0)
     # It is none of the lineups that the last pool allows, so it has no place among them.
     assert (result.place, result.rank, result.percentile) == (None, None, None)
-    with pytest.raises(ImpossibleLineupError, match="more than the best"):
-        work_out(contest.model_copy(update={"pool": 2}), same_prices(perfect, dearer), lines_worth(week))
+    # Nor is one at the last pool's own prices that its cap does not allow.
+    (result,) = work_out(
+        contest.model_copy(update={"pool": 2}), same_prices(perfect, dearer), lines_worth(week)
+    ).results
+    assert (result.share, result.regret, result.rank) == (10**6, 0, None)
+
+
+@pytest.mark.rule("S1", "S2")
+@pytest.mark.parametrize("other", ["a lower cap", "another roster", "other positions"])
+def test_a_lineup_of_a_pool_with_other_rules_is_settled_and_has_no_place_in_the_last_one(
+    week: Any, outcome: Outcome, other: str
+) -> None:
+    """A list imported anew may come with another ruleset; what was accepted before stays, and no week stands still."""
+    perfect = perfect_entry(week, outcome)
+    back = next(pick.player_id for pick in perfect.picks if pick.slot == "RB1")
+    changes: dict[str, dict[str, Any]] = {
+        "a lower cap": {"cap": outcome.optimal.price - 100},
+        "another roster": {
+            "roster": (
+                *(slot for slot in week.opened.roster if slot.slot != "FLEX"),
+                ev.Slot(slot="WR4", positions=("WR",)),
+            )
+        },
+        "other positions": {
+            "players": tuple(
+                player.model_copy(update={"positions": ("QB",)}) if player.player_id == back else player
+                for player in week.opened.players
+            )
+        },
+    }
+    contest = cents(week.opened).model_copy(update={"pool": 2, **changes[other]})
+    (result,) = work_out(contest, [perfect], lines_worth(week)).results
+    assert result.points == outcome.optimal.points
+    assert (result.place, result.rank, result.percentile) == (None, None, None)
+
+
+def perfect_entry(week: Any, outcome: Outcome) -> Entry:
+    """The optimal lineup as somebody entered it."""
+    best = [player for player in week.opened.players if player.player_id in outcome.optimal.players]
+    picks = []
+    for slot in week.opened.roster:
+        player = next(player for player in best if set(slot.positions) & set(player.positions))
+        best.remove(player)
+        picks.append(Pick(slot.slot, player.player_id, player.price))
+    (first, *_) = entries_of(week)
+    return Entry(first.lineup_id, first.agent_id, first.model, first.marks, tuple(picks))
 
 
 def same_prices(entry: Entry, players: tuple[ev.PoolPlayer, ...]) -> list[Entry]:
