@@ -157,12 +157,17 @@ async def _a_week(running: dict[str, Started]) -> None:
 
 
 async def _a_redaction(running: dict[str, Started], server: Nats) -> None:
-    """A text of a locked lineup goes for good; the provisioner erases the messages that carried it."""
+    """A text of a locked lineup goes for good, and an agent's name; the provisioner erases the messages with them."""
     lineups = (await running["boards"].client.get("/api/v1/contests/2017-W01/lineups")).json()["lineups"]
     order = {"lineup_id": lineups[0]["lineup"], "pointer": "/thesis", "reason": "decency", "note": "Case 1."}
     answer = await running["moderation"].operator.post("/operator/api/v1/moderation/redactions", json=order)
     assert answer.status_code == 200, answer.text
-    for _ in range(2):
+    agents = (await running["registry"].operator.get("/operator/api/v1/agents")).json()["agents"]
+    (named,) = (agent["id"] for agent in agents if agent["name"].startswith("Call "))
+    wanted = {"fields": ["name"], "reason": "personal-data"}
+    answer = await running["registry"].operator.post(f"/operator/api/v1/agents/{named}/redactions", json=wanted)
+    assert answer.status_code == 200, answer.text
+    for _ in range(3):
         for service in running.values():
             await service.settle()
         async with admin(server) as client:

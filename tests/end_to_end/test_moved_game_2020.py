@@ -158,6 +158,7 @@ async def test_games_that_move_twice_or_to_a_tuesday_are_followed_at_the_day_the
             ("2020_05_BUF_TEN", "moved"),
             ("2020_05_DEN_NE", "moved"),
         ]
+        await contests.settle()
         assert len(await contests.published(ev.ContestRescheduled)) == 3
         await contests.move_clock(datetime(2020, 10, 11, 17, tzinfo=UTC))
         await contests.settle()
