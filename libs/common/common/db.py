@@ -256,7 +256,8 @@ async def driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
     return found
 
 
-_TYPES: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+PSYCOPG: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+"""How expressions of SQLAlchemy are written where a statement is text."""
 
 
 _ADDING = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {rows}"
@@ -268,7 +269,7 @@ def given_rows(table: Table) -> str:
 
     Its columns are the table's by name and type; one that a row does not give is null.
     """
-    columns = ", ".join(f"{column.name} {column.type.compile(dialect=_TYPES)}" for column in table.c)
+    columns = ", ".join(f"{column.name} {column.type.compile(dialect=PSYCOPG)}" for column in table.c)
     return f"json_to_recordset(%b::json) AS given ({columns})"
 
 

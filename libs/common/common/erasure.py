@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from uuid import NAMESPACE_URL, uuid5
 
 import nats
@@ -107,14 +109,19 @@ async def erase(js: JetStreamContext, text: ev.Redaction | ev.AgentRedacted, ord
     Or that carries an agent's name or description. ``order`` is kept from being delivered again meanwhile.
     """
     erased = 0
-    of_agent = (*AGENT_STATES, ev.AgentNameJudged)
-    for kind in (*(of_agent if isinstance(text, ev.AgentRedacted) else WITH_WORDS), ev.ReviewRequested):
+    kinds: tuple[type[ev.Event], ...]
+    carries: Callable[[bytes], bool]
+    if isinstance(text, ev.AgentRedacted):
+        kinds, carries = (*AGENT_STATES, ev.AgentNameJudged), partial(_carries_agent, gone=text)
+    else:
+        kinds, carries = WITH_WORDS, partial(_carries, text=text)
+    for kind in (*kinds, ev.ReviewRequested):
         dead = topology.DEAD_PRIVATE if kind.stream in topology.PRIVATE_STREAMS else topology.DEAD_LETTERS
         for stream, subject in (
             (kind.stream, kind.subject()),
             (dead, topology.dead_letter(kind.stream, kind.subject())),
         ):
-            for sequence in await _carrying(js, stream, subject, text, order):
+            for sequence in await _carrying(js, stream, subject, carries, order):
                 try:
                     await js.delete_msg(stream, sequence)
                     erased += 1
@@ -125,9 +132,9 @@ async def erase(js: JetStreamContext, text: ev.Redaction | ev.AgentRedacted, ord
 
 
 async def _carrying(
-    js: JetStreamContext, stream: str, subject: str, text: ev.Redaction | ev.AgentRedacted, order: Msg | None
+    js: JetStreamContext, stream: str, subject: str, carries: Callable[[bytes], bool], order: Msg | None
 ) -> list[int]:
-    """The numbers of the messages of a subject that carry a text."""
+    """The numbers of the messages of a subject whose bodies carry the words."""
     config = ConsumerConfig(ack_policy=AckPolicy.NONE, deliver_policy=DeliverPolicy.ALL, inactive_threshold=30.0)
     reading = await js.pull_subscribe(subject, stream=stream, config=config)
     found: list[int] = []
@@ -135,8 +142,7 @@ async def _carrying(
         left = (await reading.consumer_info()).num_pending or 0
         while left:
             messages = await reading.fetch(min(_BATCH, left), timeout=5)
-            carries = _carries_agent if isinstance(text, ev.AgentRedacted) else _carries
-            found += [one.metadata.sequence.stream for one in messages if carries(one.data, text)]  # type: ignore[arg-type]
+            found += [message.metadata.sequence.stream for message in messages if carries(message.data)]
             left = messages[-1].metadata.num_pending
             if order is not None:
                 await order.in_progress()

@@ -43,6 +43,12 @@ class Weeks:
     values: Mapping[str, tuple[int, int]]
 
 
+def _pair(one: Weeks, other: Weeks) -> tuple[Weeks, Weeks, str]:
+    """Two rows in the order of their labels' code points, and the label that seeds the draw of their difference."""
+    first, second = sorted((one, other), key=lambda row: row.label)
+    return first, second, f"pair:{first.label}|{second.label}"
+
+
 def pair_series(one: Weeks, other: Weeks) -> Series:
     """The weeks that both played, as pairs: each lineup of the one beside each lineup of the other of that week.
 
@@ -53,14 +59,14 @@ def pair_series(one: Weeks, other: Weeks) -> Series:
     The label is ``pair:`` and both labels in the order of their code points, whichever was asked for; the difference is
     then that of the first less the second. Raises ``DrawError`` where the pairs are too many to be added exactly.
     """
-    first, second = sorted((one, other), key=lambda row: row.label)
+    first, second, label = _pair(one, other)
     both = sorted(first.values.keys() & second.values.keys())
     sums, counts = [], []
     for contest in both:
         (sum_one, n_one), (sum_other, n_other) = first.values[contest], second.values[contest]
         sums.append(sum_one * n_other - sum_other * n_one)
         counts.append(n_one * n_other)
-    return Series(f"pair:{first.label}|{second.label}", tuple(sums), tuple(counts))
+    return Series(label, tuple(sums), tuple(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,6 @@ class Difference:
     one: str
     other: str
     label: str
-    contests: tuple[str, ...]
     interval: Interval
 
     @property
@@ -86,11 +91,9 @@ class Difference:
 
 def difference(one: Weeks, other: Weeks, found: Interval) -> Difference:
     """Give what was drawn for ``pair_series(one, other)`` the direction that is asked for."""
-    label = pair_series(one, other).label
-    both = tuple(sorted(one.values.keys() & other.values.keys()))
-    first, second = sorted((one.label, other.label))
-    made = Difference(first, second, label, both, found)
-    return made if one.label <= other.label else turned(made)
+    first, second, label = _pair(one, other)
+    made = Difference(first.label, second.label, label, found)
+    return made if one is first else turned(made)
 
 
 def turned(found: Difference) -> Difference:
@@ -100,7 +103,7 @@ def turned(found: Difference) -> Difference:
         other_way = found.interval
     else:
         other_way = Interval(found.interval.weeks, mean=-mean, low=-high, high=-low)
-    return Difference(found.other, found.one, found.label, found.contests, other_way)
+    return Difference(found.other, found.one, found.label, other_way)
 
 
 def all_pairs(rows: Sequence[Weeks]) -> list[tuple[Weeks, Weeks]]:

@@ -9,7 +9,7 @@ from typing import Any
 from boards.beside import Beside
 from boards.comparisons import Difference
 from boards.domain import AgentCard, Kind, Metric, Row, Table
-from boards.draw import RESAMPLES, Interval
+from boards.draw import RESAMPLES
 from boards.ledger import Correction, Version
 from boards.method import METHOD
 from boards.store import Store
@@ -57,17 +57,13 @@ def row_document(row: Row, rank: int | None = None, **more: Any) -> dict[str, An
     }
 
 
-def interval_document(found: Interval) -> dict[str, Any]:
-    return {"weeks": found.weeks, "mean": found.mean, "low": found.low, "high": found.high}
-
-
 def difference_document(found: Difference) -> dict[str, Any]:
     """By how much ``one`` is ahead of ``other``; ``label`` seeds the draw."""
     return {
         "one": found.one,
         "other": found.other,
         "label": found.label,
-        **interval_document(found.interval),
+        **asdict(found.interval),
         "apart": found.apart,
     }
 
@@ -79,7 +75,7 @@ def _beside(kind: Kind, found: Beside) -> dict[str, Any]:
         "best": found.best,
     }
     if kind is not Kind.AGENT:
-        document["two_way"] = interval_document(found.two_way) if found.two_way is not None else None
+        document["two_way"] = asdict(found.two_way) if found.two_way is not None else None
         document["behind"] = asdict(found.concentration) if found.concentration is not None else None
     return document
 

@@ -424,6 +424,7 @@ class Boards:
         sources: dict[str, set[Source]] = {}
         for week, shown in zip(written, weeks, strict=True):
             sources.setdefault(label_of(shown.kind, shown.name), set()).add((week.kind, week.name, week.reference))
+        pooled_of = {label: tuple(sorted(of_row)) for label, of_row in sources.items()}
         of_season, owners = await self._season(store, season), await store.owners()
 
         def all_beside() -> tuple[dict[str, Beside], list[Difference]]:
@@ -434,7 +435,7 @@ class Boards:
                     of_table,
                     metric,
                     self._draw,
-                    sources={label: tuple(sorted(pooled_of)) for label, pooled_of in sources.items()},
+                    sources=pooled_of,
                     parts=of_season.parts,
                     owners=owners,
                     two_way=of_season.both_ways,

@@ -16,7 +16,6 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     DateTime,
-    Dialect,
     Double,
     Index,
     Integer,
@@ -38,10 +37,10 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql as pg
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from common.clock import Clock
+from common.db import PSYCOPG
 from common.events import Game, LineupSubmitted, Marks, PoolPlayer
 from common.outbox import Recorded, columns_of, recording
 from common.redaction import strip_outbox
@@ -316,12 +315,10 @@ _ADD_REVISIONS_AND_TELL = "\n".join((_ADD_REVISIONS, recording(21)))
 _PORTION = 500
 """Final revisions that are read at a time: some 3 MB, and other requests are answered in between."""
 
-_DIALECT: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
-
 
 @cache
 def _turn_by(now: ColumnElement[datetime]) -> str:
-    clock = now.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
+    clock = now.compile(dialect=PSYCOPG, compile_kwargs={"literal_binds": True})
     return _TURN.format(clock=clock, columns=", ".join(_STANDING_NAMES))
 
 

@@ -11,7 +11,7 @@ Three kinds of file, known by their columns (docs/statistics.md):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -140,11 +140,7 @@ def read_players(table: Table, wanted: Wanted, lines: Lines, found: Found) -> tu
     team_column = "team" if "team" in at else "recent_team"
     name_column = "player_display_name" if "player_display_name" in at else "player_name"
     rows = blank = 0
-    for number, cells in table.rows:
-        row = _Row(table, at, number, cells)
-        week = row.week(wanted)
-        if week is None:
-            continue
+    for row, week in _wanted(table, at, wanted):
         rows += 1
         found.players_of.add(week)
         line: Line = {}
@@ -159,7 +155,7 @@ def read_players(table: Table, wanted: Wanted, lines: Lines, found: Found) -> tu
             blank += 1
             continue
         team = team_of(row.text(team_column), week.season)
-        lines.add(week, Person(player_id, row.text(name_column), row.text("position"), team), line, number, faults)
+        lines.add(week, Person(player_id, row.text(name_column), row.text("position"), team), line, row.number, faults)
         if line.get("off_fum_rec_td") and row.whole("fumble_recovery_own"):
             found.own_fumbles[week, team] += line["off_fum_rec_td"]
     faults.check()
@@ -178,19 +174,15 @@ def read_teams(table: Table, wanted: Wanted, found: Found) -> int:
     faults.check()
     known = (*_OF_A_TEAM, *(column for column in _OF_A_TEAM_SINCE_2025 if column in at))
     rows = 0
-    for number, cells in table.rows:
-        row = _Row(table, at, number, cells)
-        week = row.week(wanted)
-        if week is None:
-            continue
+    for row, week in _wanted(table, at, wanted):
         rows += 1
         team, opponent = (team_of(row.text(column), week.season) for column in ("team", "opponent_team"))
         if not team or not opponent:
-            faults.add(number, "opponent_team" if team else "team", "is blank; a defence is told by both")
+            faults.add(row.number, "opponent_team" if team else "team", "is blank; a defence is told by both")
             continue
         values = {column: row.whole(column) for column in known}
         if found.teams.setdefault((week, team), values) != values:
-            faults.add(number, "team", f"{team} is there twice in {week}, with other numbers")
+            faults.add(row.number, "team", f"{team} is there twice in {week}, with other numbers")
         found.opponents[week, team] = opponent
     faults.check()
     return rows
@@ -201,11 +193,7 @@ def read_games(table: Table, wanted: Wanted, found: Found) -> int:
     at = _places(table)
     faults = table.faults
     games = 0
-    for number, cells in table.rows:
-        row = _Row(table, at, number, cells)
-        week = row.week(wanted)
-        if week is None:
-            continue
+    for row, week in _wanted(table, at, wanted):
         games += 1
         for side in ("away", "home"):
             points = row.read(f"{side}_score", partial(statistic, name="dst_points_against"))
@@ -317,6 +305,15 @@ class _Row:
     def week(self, wanted: Wanted) -> Week | None:
         season, week = (self.read(column, _number) for column in ("season", "week"))
         return wanted(season, week)
+
+
+def _wanted(table: Table, at: Mapping[str, int], wanted: Wanted) -> Iterator[tuple[_Row, Week]]:
+    """The rows of the weeks that are wanted, each with its week."""
+    for number, cells in table.rows:
+        row = _Row(table, at, number, cells)
+        week = row.week(wanted)
+        if week is not None:
+            yield row, week
 
 
 def _number(text: str) -> int:
